@@ -1,0 +1,1 @@
+"""recollect: the memory of AI agents."""

@@ -1,0 +1,77 @@
+"""What is remembered: Memory, its Scope, Links between memories, and the Receipt of a write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+DEFAULT_NAMESPACE = "default"
+
+# The kinds of memory the seeds name; other words are allowed.
+KNOWN_TYPES = ("lesson", "decision", "gotcha", "pattern", "preference", "fact", "episode")
+
+# Verbatim turns of a conversation: two equal ones are two events, never one fact said twice.
+EPISODE = "episode"
+
+LINK_TYPES = ("supersedes", "resolved-by", "part-of", "see-also")
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a memory belongs. The namespace is the wall between tenants; project and session narrow."""
+
+    namespace: str = DEFAULT_NAMESPACE
+    project: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing remembered. Times are UTC with milliseconds; confidence and importance lie in [0, 1]."""
+
+    id: str
+    content: str
+    type: str = "fact"
+    tags: tuple[str, ...] = ()
+    confidence: float = 0.8
+    importance: float = 0.5
+    scope: Scope = Scope()
+    source: str = ""
+    key: str | None = None
+    created_at: datetime = EPOCH
+    updated_at: datetime = EPOCH
+    accessed_at: datetime = EPOCH
+    access_count: int = 0
+    pinned: bool = False
+    sensitive: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A typed arrow between two memories: `source` supersedes / is resolved-by / … `target`."""
+
+    source: str
+    type: str
+    target: str
+    created_at: datetime = EPOCH
+
+
+Action = Literal["added", "merged", "skipped", "redacted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The answer to a write: what happened, to which memory, and why."""
+
+    id: str
+    action: Action
+    duplicate_of: str | None = None
+    reason: str = ""

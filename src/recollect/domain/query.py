@@ -1,0 +1,74 @@
+"""The query as a tree. The parser builds it, the ladder rewrites it, a text index compiles it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One plain word."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words that must follow one another."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of a word: `deploy*`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Every part must match."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one part must match."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`keep` without anything that matches `drop`."""
+
+    keep: Node
+    drop: Node
+
+
+Unit: TypeAlias = Term | Phrase | Prefix
+Node: TypeAlias = Unit | And | Or | Not
+
+
+def units(node: Node | None) -> tuple[Unit, ...]:
+    """The distinct words, phrases and prefixes that count towards the score, in the order they were written.
+
+    What stands under the `drop` side of a Not takes no part in the score.
+    """
+    found: dict[Unit, None] = {}
+
+    def walk(part: Node) -> None:
+        if isinstance(part, And | Or):
+            for child in part.parts:
+                walk(child)
+        elif isinstance(part, Not):
+            walk(part.keep)
+        else:
+            found[part] = None
+
+    if node is not None:
+        walk(node)
+    return tuple(found)

@@ -1,0 +1,58 @@
+"""Lists of found memories and how they add up: Hit, RankedList, Contribution, Fused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+Ties = str
+"""How equal scores share ranks: "dense" 1,1,2 · "competition" 1,1,3 · "ordinal" 1,2,3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The stretch of a long memory that matched best: character offsets into its content."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One memory in one list. `score` is the list's own number, higher is better."""
+
+    id: str
+    score: float
+    passage: Passage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedList:
+    """The answer of one leg or signal, best first, known by its name. Its order is authoritative."""
+
+    name: str
+    hits: tuple[Hit, ...]
+    weight: float = 1.0
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one list gave to one memory's fused score."""
+
+    list: str
+    rank: int
+    raw: float
+    weight: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A memory after fusion: the score is the sum of its contributions."""
+
+    id: str
+    score: float
+    contributions: tuple[Contribution, ...] = field(default=())

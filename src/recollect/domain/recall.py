@@ -1,0 +1,152 @@
+"""The answer to a question: hits with their reasons, near misses with theirs, and the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recollect.domain.memory import Memory
+from recollect.domain.ranking import Contribution, Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """What one prior did to a score."""
+
+    prior: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory on its way through priors, rerank and selection."""
+
+    memory: Memory
+    score: float
+    contributions: tuple[Contribution, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+    passage: Passage | None = None
+    redirected_from: str | None = None
+    resolved_by: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.memory.id
+
+
+@dataclass(frozen=True, slots=True)
+class RecallHit:
+    """One memory that is returned, with the reason for its rank."""
+
+    rank: int
+    memory: Memory
+    score: float
+    contributions: tuple[Contribution, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+    passage: Passage | None = None
+    redirected_from: str | None = None
+    resolved_by: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.memory.id
+
+    @property
+    def content(self) -> str:
+        return self.memory.content
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate that was not returned: at which stage it fell out, and why."""
+
+    id: str
+    stage: str
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rung of the retry ladder. `hits` is None when the rung issues no search."""
+
+    rung: str
+    query: str
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class LegStep:
+    """What one leg or signal did: how many hits, how long, and why it did not run if it did not."""
+
+    hits: int = 0
+    ms: float = 0.0
+    skipped: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RerankStep:
+    """Whether a reranker changed the order, and if not, why not."""
+
+    used: bool = False
+    skipped: str | None = None
+    ms: float = 0.0
+    considered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Everything needed to retell a recall: see `ladder.trace` in the requirements manifest."""
+
+    mode_asked: str = "auto"
+    mode_used: str = "bm25"
+    fell_back_to_bm25: bool = False
+    query: str = ""
+    """The compiled full-text query of the attempt that won."""
+    attempts: tuple[Attempt, ...] = ()
+    legs: Mapping[str, LegStep] = field(default_factory=dict[str, LegStep])
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The fusion inputs: for each list the ids in order."""
+    unanimity: bool | None = None
+    rerank: RerankStep = RerankStep()
+    pool: int = 0
+    notes: tuple[str, ...] = ()
+    """Degradations and fallbacks, in words."""
+    stages: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Milliseconds by stage."""
+    confidence: float | None = None
+    """The calibrated chance that something relevant is here, where the profile asks for it."""
+    ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer: iterate over it for the hits."""
+
+    query: str
+    profile: str
+    mode: str
+    hits: tuple[RecallHit, ...]
+    dropped: tuple[Dropped, ...] = ()
+    trace: Trace = Trace()
+    abstained: bool = False
+    rendered: str = ""
+
+    def __iter__(self) -> Iterator[RecallHit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> RecallHit:
+        return self.hits[index]
+
+    def render(self) -> str:
+        """The block for a prompt, in the profile's form, within the budget."""
+        return self.rendered
+
+
+Options = Mapping[str, Any]

@@ -1,0 +1,278 @@
+"""What a store and an encoder must offer. Small Protocols: outsiders implement them, contract suites check them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.domain.changes import Change
+from recollect.domain.memory import Link, Memory
+from recollect.domain.query import Node, Unit
+from recollect.domain.question import Filter
+from recollect.domain.ranking import Hit
+
+Vector: TypeAlias = NDArray[np.float32]
+Matrix: TypeAlias = NDArray[np.float32]
+
+# The full-text columns, in order; column weights are given in this order.
+TEXT_COLUMNS = ("content", "tags")
+
+ScanOrder = Literal["created_at", "accessed_at", "id"]
+
+
+class Records(Protocol):
+    """The memories themselves: the source of truth from which everything else can be rebuilt."""
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Apply all changes in one durable transaction, or none (Conflict, NotFound, StoreUnavailable)."""
+        ...
+
+    def fetch(self, ids: Sequence[str]) -> list[Memory]:
+        """The memories with these ids that exist, in the order asked, in one query."""
+        ...
+
+    def scan(
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+    ) -> list[Memory]:
+        """Memories in scope: times newest first (ties by id descending), ids ascending.
+
+        `after` is the id of the last memory of the previous page.
+        """
+        ...
+
+    def recent(self, filter: Filter, limit: int, embedded: bool) -> list[Hit]:
+        """The most recently accessed memories (ties: newest id first), score = accessed_at as POSIX seconds.
+
+        With `embedded`, only those that have a vector of any model.
+        """
+        ...
+
+    def lookup(
+        self,
+        namespace: str,
+        *,
+        key: str | None = None,
+        content: str | None = None,
+        project: str | None = None,
+        session: str | None = None,
+    ) -> Lookup:
+        """Exact questions before a write: who holds this key, this text; is it behind a tombstone;
+
+        which projects does this session belong to.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The answers of Records.lookup; a field is empty when it was not asked or nothing was found."""
+
+    key_id: str | None = None
+    content_id: str | None = None
+    buried: bool = False
+    session_projects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatches:
+    """Candidates of a full-text search with all that BM25 needs; the lexical leg does the scoring.
+
+    ids[i] has length lengths[i] (tokens in all text columns); counts[i, u, c] is how often units[u] occurs in
+    column c of it. frequencies[u] is the number of memories in the whole index that hold units[u] in any text
+    column; documents and average_length describe the whole index, as FTS5's own bm25() sees it.
+    """
+
+    ids: tuple[str, ...]
+    lengths: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    units: tuple[Unit, ...]
+    frequencies: NDArray[np.float64]
+    documents: int
+    average_length: float
+    compiled: str = ""
+    """The engine's own form of the query, for the trace."""
+
+
+class TextIndex(Protocol):
+    """Finds memories by words. Tokens are those of FTS5's `porter unicode61` in every store."""
+
+    def match(self, query: Node, filter: Filter, limit: int, weights: Sequence[float] = (1.0, 1.0)) -> TextMatches:
+        """At least the `limit` best matches by BM25 in scope (more candidates are welcome, never arbitrary ones)."""
+        ...
+
+    def tokens(self, text: str) -> list[str]:
+        """The index's own terms of a text, in order (stemmed, folded)."""
+        ...
+
+    def frequencies(self, terms: Sequence[str]) -> list[int]:
+        """In how many memories each index term (as `tokens` gives it) occurs."""
+        ...
+
+    def similar(self, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
+        """Words of the index's vocabulary with the highest trigram Jaccard to `word` ($-padded), best first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A memory that waits for its embedding."""
+
+    id: str
+    content: str
+    content_hash: str
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vectors of one memory: one row per passage, with the passages' character offsets.
+
+    content_hash names the text they were made from: a store drops them when the text has changed meanwhile.
+    error set (and no vectors): the attempt failed and is retried later.
+    """
+
+    id: str
+    content_hash: str
+    vectors: Matrix | None
+    passages: tuple[tuple[int, int], ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingProgress:
+    """How far the outbox is for one model."""
+
+    done: int
+    pending: int
+    failed: int
+
+
+class VectorIndex(Protocol):
+    """Finds memories by meaning. Every vector belongs to a model; models are never mixed."""
+
+    def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
+        """The best memories by cosine (best passage of each), ties by id, filtered before the limit."""
+        ...
+
+    def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
+        """The cosine of each of these memories that has vectors: its best passage."""
+        ...
+
+    def put(self, model: str, entries: Sequence[Embedded]) -> None:
+        """Store finished (or failed) work; entries whose memory is gone or changed are ignored."""
+        ...
+
+    def missing(self, model: str, limit: int) -> list[Pending]:
+        """Memories without vectors of this model, oldest write first; sensitive ones are never listed."""
+        ...
+
+    def progress(self, model: str) -> EmbeddingProgress:
+        """Counts for the progress bar and for `doctor`."""
+        ...
+
+
+class LinkIndex(Protocol):
+    """Finds what is connected."""
+
+    def links(self, ids: Sequence[str]) -> list[Link]:
+        """All links that start or end at one of these memories, in creation order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing `doctor` found. `repaired` tells whether it was mended in the same run."""
+
+    kind: str
+    detail: str
+    severity: Literal["info", "warning", "error"] = "warning"
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """Plain facts about a store."""
+
+    kind: str
+    location: str
+    memories: int
+    tombstones: int
+    links: int
+    vectors: int
+    bytes: int
+    schema_version: int
+    engine_version: str
+    types: Mapping[str, int] = field(default_factory=dict[str, int])
+    projects: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+class Care(Protocol):
+    """Keeping a store healthy."""
+
+    def stats(self) -> StoreStats: ...
+
+    def check(self, repair: bool = False) -> list[Finding]:
+        """Verify checksums, indexes and engine integrity; with `repair`, rebuild what is derived."""
+        ...
+
+    def backup(self, path: Path) -> None:
+        """A consistent copy while others write; the copy is verified before it gets its name."""
+        ...
+
+    def tidy(self) -> dict[str, int]:
+        """Bounded routine work (checkpoint, index merge); returns what was done."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """The persisted live settings."""
+        ...
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A small bundle of ports. A missing port is None: its leg is skipped with a note in the trace."""
+
+    records: Records
+    care: Care
+    text: TextIndex | None = None
+    vectors: VectorIndex | None = None
+    links: LinkIndex | None = None
+    close: Callable[[], None] = _nothing
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors. `id` names model and version and is stored with every vector."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def max_tokens(self) -> int: ...
+
+    def count_tokens(self, text: str) -> int:
+        """The model's own token count (an estimate where the model is remote): long texts are cut by it."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix: ...
+    def embed_query(self, text: str) -> Vector: ...
+
+
+class Reranker(Protocol):
+    """Judges candidate texts against a query; only the order and the spread of the scores are used."""
+
+    @property
+    def id(self) -> str: ...
+
+    def score(self, query: str, texts: Sequence[str], budget_ms: float | None = None) -> list[float]:
+        """One number per text, higher is better; fewer numbers than texts when the time ran out."""
+        ...
