@@ -1,0 +1,54 @@
+# Everything runs in a virtual environment of its own; the first command that needs it makes it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types law unit golden docs models bench lock clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+models: $(READY) ## Fetch the default models once (checked by hash, cached per user)
+	$(BIN)/recollect models fetch
+
+demo: models ## Install and show what recollect does
+	$(BIN)/recollect demo
+
+test: models lint types law unit ## Lint, types, import law and all tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/pyright
+
+law: $(READY)
+	$(BIN)/lint-imports
+
+unit: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+golden: models ## The exact rankings of every profile
+	$(BIN)/python -m pytest tests/golden
+
+docs: $(READY) ## Regenerate the reference pages from the code
+	$(BIN)/python docs/generate.py
+
+bench: models ## Speed, side by side with plain FTS5 and numpy, in about five minutes
+	$(BIN)/python -m benchmarks
+
+lock: ## Renew the locked dependency set (needs uv)
+	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --quiet --custom-compile-command "make lock" --output-file requirements.lock
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
