@@ -1,4 +1,7 @@
-"""What a store and an encoder must offer. Small Protocols: outsiders implement them, contract suites check them."""
+"""What a store and an encoder must offer. Small Protocols: outsiders implement them, contract suites check them.
+
+Every `limit` is an upper bound; 0 or less asks for nothing. Ports may be called from any thread.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,14 @@ class Records(Protocol):
     """The memories themselves: the source of truth from which everything else can be rebuilt."""
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Apply all changes in one durable transaction, or none (Conflict, NotFound, StoreUnavailable)."""
+        """Apply all changes in one durable transaction, or none.
+
+        Raises Conflict, NotFound, InvalidInput or StoreUnavailable.
+        """
         ...
 
     def fetch(self, ids: Sequence[str]) -> list[Memory]:
-        """The memories with these ids that exist, in the order asked, in one query."""
+        """The memories with these ids that exist, in the order asked, in one query; asked twice, answered twice."""
         ...
 
     def scan(
@@ -41,7 +47,8 @@ class Records(Protocol):
     ) -> list[Memory]:
         """Memories in scope: times newest first (ties by id descending), ids ascending.
 
-        `after` is the id of the last memory of the previous page.
+        `after` is the id of the last memory of the previous page: the next page starts behind its place in the order.
+        Ordered by id it need not exist any more; ordered by time it must, in the filter's namespace (NotFound).
         """
         ...
 
@@ -63,7 +70,9 @@ class Records(Protocol):
     ) -> Lookup:
         """Exact questions before a write: who holds this key, this text; is it behind a tombstone;
 
-        which projects does this session belong to.
+        which projects does this session belong to (ascending; memories without a project name none).
+        The key, the tombstone and the session belong to the namespace; the text is looked for in `project` alone,
+        where None means the memories without a project, and the lowest id wins. Same text as in `Put.once`.
         """
         ...
 
@@ -84,7 +93,9 @@ class TextMatches:
 
     ids[i] has length lengths[i] (tokens in all text columns); counts[i, u, c] is how often units[u] occurs in
     column c of it. frequencies[u] is the number of memories in the whole index that hold units[u] in any text
-    column; documents and average_length describe the whole index, as FTS5's own bm25() sees it.
+    column; documents and average_length (0.0 without documents) describe the whole index, as FTS5's own bm25() sees
+    it. units are those of `domain.query.units`, all of them and in that order, even where one finds nothing. Counts
+    are plain occurrences, overlapping ones included, whatever branch of the query the unit stands in.
     """
 
     ids: tuple[str, ...]
@@ -99,10 +110,22 @@ class TextMatches:
 
 
 class TextIndex(Protocol):
-    """Finds memories by words. Tokens are those of FTS5's `porter unicode61` in every store."""
+    """Finds memories by words. Tokens are those of FTS5's `porter unicode61` in every store.
+
+    The columns are the content and the tags joined by one space. Queries mean what they mean to FTS5: a Term or Phrase
+    is the run of its tokens within one column ("foo-bar" is foo followed by bar); a Prefix is such a run whose last
+    token may go on (the prefix is stemmed too: `deploy*` looks for deploi…). What has no token at all is left out of
+    And, Or and the drop side of Not; a query of which nothing is left matches nothing. Characters that a query cannot
+    carry (NUL, lone surrogates) separate words. A store may refuse with InvalidInput what would cost it too much: more
+    than 64 units or 512 tokens, more than 8 prefixes, prefixes whose last token has one letter, nesting beyond 32.
+    """
 
     def match(self, query: Node, filter: Filter, limit: int, weights: Sequence[float] = (1.0, 1.0)) -> TextMatches:
-        """At least the `limit` best matches by BM25 in scope (more candidates are welcome, never arbitrary ones)."""
+        """At least the `limit` best matches by BM25 in scope (more candidates are welcome, never arbitrary ones).
+
+        BM25 is FTS5's, with these column weights; equal scores at the limit go to the lower id. The order of the
+        candidates means nothing.
+        """
         ...
 
     def tokens(self, text: str) -> list[str]:
@@ -114,7 +137,12 @@ class TextIndex(Protocol):
         ...
 
     def similar(self, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
-        """Words of the index's vocabulary with the highest trigram Jaccard to `word` ($-padded), best first."""
+        """Words of the index's vocabulary with the highest trigram Jaccard to `word`, best first, ties by word.
+
+        The vocabulary is the unstemmed words of all columns as `unicode61` folds them, and `word` is folded alike
+        (several words are run together). Trigrams are those of "$" + word + "$", so that "a" has one and "ab" two;
+        at least one must be shared. The word itself is listed when the index holds it.
+        """
         ...
 
 
@@ -130,10 +158,11 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The vectors of one memory: one row per passage, with the passages' character offsets.
+    """The vectors of one memory: one unit row per passage, with the passages' character offsets.
 
-    content_hash names the text they were made from: a store drops them when the text has changed meanwhile.
-    error set (and no vectors): the attempt failed and is retried later.
+    Without passages there is one row, for the whole text, and its hits carry no passage.
+    content_hash (of `domain.memory`) names the text they were made from: a store drops them when the text has changed
+    meanwhile. error set (and no vectors): the attempt failed and is retried later.
     """
 
     id: str
@@ -145,7 +174,10 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingProgress:
-    """How far the outbox is for one model."""
+    """How far the outbox is for one model. The three add up to the memories that are not sensitive.
+
+    failed: the last attempt failed; it is retried all the same.
+    """
 
     done: int
     pending: int
@@ -153,22 +185,38 @@ class EmbeddingProgress:
 
 
 class VectorIndex(Protocol):
-    """Finds memories by meaning. Every vector belongs to a model; models are never mixed."""
+    """Finds memories by meaning. Every vector belongs to a model; models are never mixed.
+
+    Vectors are unit vectors as they come from an Embedder; the cosine is their dot product in double precision.
+    """
 
     def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
-        """The best memories by cosine (best passage of each), ties by id, filtered before the limit."""
+        """The best memories by cosine, ties by id, filtered before the limit.
+
+        Each comes with its best passage, the first of equals. `minimum` is inclusive.
+        A vector of another dimension than the model's is InvalidInput.
+        """
         ...
 
     def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
-        """The cosine of each of these memories that has vectors: its best passage."""
+        """The cosine of each of these memories that has vectors of this model: its best passage."""
         ...
 
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
-        """Store finished (or failed) work; entries whose memory is gone or changed are ignored."""
+        """Store finished (or failed) work, all or nothing.
+
+        Entries whose memory is gone, changed or sensitive are ignored. New vectors replace those of the same memory
+        and model. InvalidInput: not one row per passage, numbers that are not finite, another dimension than the
+        model's other vectors.
+        """
         ...
 
     def missing(self, model: str, limit: int) -> list[Pending]:
-        """Memories without vectors of this model, oldest write first; sensitive ones are never listed."""
+        """Memories without vectors of this model, oldest first insertion first; sensitive ones are never listed.
+
+        Those whose attempts failed come after those never tried, with fewer attempts first, and may be held back for
+        a while. A changed content starts again at 0 attempts.
+        """
         ...
 
     def progress(self, model: str) -> EmbeddingProgress:
@@ -180,7 +228,7 @@ class LinkIndex(Protocol):
     """Finds what is connected."""
 
     def links(self, ids: Sequence[str]) -> list[Link]:
-        """All links that start or end at one of these memories, in creation order."""
+        """All links that start or end at one of these memories, each once, by created_at, source, type and target."""
         ...
 
 
@@ -196,7 +244,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """Plain facts about a store."""
+    """Plain facts about a whole store: vectors counts the rows of all models; projects leaves out "no project"."""
 
     kind: str
     location: str
@@ -221,7 +269,10 @@ class Care(Protocol):
         ...
 
     def backup(self, path: Path) -> None:
-        """A consistent copy while others write; the copy is verified before it gets its name."""
+        """A consistent copy while others write; the copy is verified before it gets its name.
+
+        A store that keeps nothing on disk refuses with InvalidInput.
+        """
         ...
 
     def tidy(self) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +22,16 @@ LINK_TYPES = ("supersedes", "resolved-by", "part-of", "see-also")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+def content_hash(content: str) -> str:
+    """Names one exact text, so that vectors made from an older one are recognised: SHA-256 of its UTF-8, in hex."""
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def same_text(content: str) -> str:
+    """The form in which two texts count as the same: NFC, case folded, runs of white space as one space."""
+    return " ".join(unicodedata.normalize("NFC", content).casefold().split())
 
 
 @dataclass(frozen=True, slots=True)

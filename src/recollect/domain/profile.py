@@ -11,6 +11,14 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """The values a numeric option may take, ends included: `alpha: Annotated[float, Range(0, 1)]`."""
+
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One step of the pipeline: which function of its table, with which options."""
 

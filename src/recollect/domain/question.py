@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from recollect.domain.memory import DEFAULT_NAMESPACE
+from recollect.domain.memory import DEFAULT_NAMESPACE, Memory
 from recollect.domain.query import Node
 
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
@@ -20,8 +20,10 @@ SORTS: tuple[SortBy, ...] = ("relevance", "importance", "recency")
 class Filter:
     """Which memories may be seen at all. Checked inside every leg, before any limit is applied.
 
-    Empty tuples and None do not restrict. `tags` must all be present; `types` and `sessions` are alternatives.
-    `after` is inclusive and `before` exclusive, on created_at.
+    The namespace must always be equal. Empty tuples and None do not restrict; an empty `only` lets nothing through.
+    `tags` must all be present; `types` and `sessions` are alternatives; `without_types` and `without_tags` shut out
+    whatever has one of them. Names are compared exactly. `after` is inclusive and `before` exclusive, on created_at,
+    both cut down to whole milliseconds as stored times are.
     """
 
     namespace: str = DEFAULT_NAMESPACE
@@ -35,6 +37,23 @@ class Filter:
     before: datetime | None = None
     exclude: frozenset[str] = frozenset()
     only: frozenset[str] | None = None
+
+    def allows(self, memory: Memory) -> bool:
+        """The meaning of a filter, in one place: stores compile it, and the pipeline checks what came back."""
+        scope, tags = memory.scope, set(memory.tags)
+        return (
+            scope.namespace == self.namespace
+            and (self.project is None or scope.project == self.project)
+            and (not self.sessions or scope.session in self.sessions)
+            and (not self.types or memory.type in self.types)
+            and memory.type not in self.without_types
+            and tags.issuperset(self.tags)
+            and tags.isdisjoint(self.without_tags)
+            and (self.after is None or memory.created_at >= self.after)
+            and (self.before is None or memory.created_at < self.before)
+            and memory.id not in self.exclude
+            and (self.only is None or memory.id in self.only)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +84,5 @@ class Question:
     aliases: tuple[tuple[str, str], ...] = ()
     window: TimeWindow | None = None
     intents: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the parser left out because of its bounds, in words, for the trace."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-Ties = str
-"""How equal scores share ranks: "dense" 1,1,2 · "competition" 1,1,3 · "ordinal" 1,2,3."""
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:

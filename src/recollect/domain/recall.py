@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from recollect.domain.memory import Memory
-from recollect.domain.ranking import Contribution, Passage
+from recollect.domain.memory import Link, Memory
+from recollect.domain.ranking import Contribution, Hit, Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,9 @@ class Candidate:
     passage: Passage | None = None
     redirected_from: str | None = None
     resolved_by: tuple[str, ...] = ()
+    rerank_score: float | None = None
+    excerpt: str | None = None
+    """The part of a long memory that fits the budget; None means all of it."""
 
     @property
     def id(self) -> str:
@@ -48,6 +50,9 @@ class RecallHit:
     passage: Passage | None = None
     redirected_from: str | None = None
     resolved_by: tuple[str, ...] = ()
+    rerank_score: float | None = None
+    excerpt: str | None = None
+    """The part of a long memory that fits the budget; None means all of it."""
 
     @property
     def id(self) -> str:
@@ -70,7 +75,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One rung of the retry ladder. `hits` is None when the rung issues no search."""
+    """One rung of the retry ladder: the query it tried and how many it found (0 where it issues no search)."""
 
     rung: str
     query: str
@@ -149,4 +154,12 @@ class Recall:
         return self.rendered
 
 
-Options = Mapping[str, Any]
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """All candidates of one recall, fetched once: what the pure stages may look at."""
+
+    memories: Mapping[str, Memory]
+    similarities: Mapping[str, Hit] = field(default_factory=dict[str, Hit])
+    """The cosine with the question, once per candidate that has a vector."""
+    links: tuple[Link, ...] = ()
+    """Links that start or end at a candidate."""

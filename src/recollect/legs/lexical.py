@@ -1,0 +1,118 @@
+"""The lexical leg: memories that hold the question's words, by BM25; a ladder of looser queries when none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.domain.profile import Range
+from recollect.domain.query import And, Node, Term, units
+from recollect.domain.question import Question
+from recollect.domain.ranking import Hit
+from recollect.domain.recall import Attempt
+from recollect.legs import bm25
+from recollect.legs.found import Found, depth
+from recollect.ports import TextIndex, TextMatches
+from recollect.stages.ladder import (
+    MAX_SIMILAR,
+    MIN_SIMILARITY,
+    RUNGS,
+    Lexicon,
+    fuzzy_words,
+    rare_candidates,
+    similarities,
+)
+from recollect.stages.unparse import unparse
+
+ColumnWeights = tuple[float, float]
+Search = Callable[[Node], tuple[list[Hit], TextMatches]]
+
+# The rung that finds by likeness of spelling, so that its hits are ordered by that likeness and not by BM25.
+FUZZY_RUNG = "trigram_fuzzy"
+
+
+def lexical(
+    index: TextIndex,
+    question: Question,
+    *,
+    rungs: Sequence[str] = ("initial",),
+    limit: Annotated[int, Range(1, 1000)] | None = None,
+    factor: Annotated[float, Range(0.1, 100)] = 1.0,
+    match: Literal["any", "all-then-any"] = "any",
+    columns: ColumnWeights = (1.0, 1.0),
+    k1: Annotated[float, Range(0.01, 10)] = 1.2,
+    b: Annotated[float, Range(0, 1)] = 0.75,
+    idf: bm25.Idf = "fts5",
+) -> Found:
+    """The best by BM25. "all-then-any": memories with all words first, and when they are too few, those with any
+    below them."""
+    most = depth(question, limit, factor)
+
+    def search(query: Node) -> tuple[list[Hit], TextMatches]:
+        matches = index.match(query, question.filter, most, columns)
+        return _ordered(matches, bm25.scores(matches, columns, k1, b, idf), most), matches
+
+    attempts: list[Attempt] = []
+    lexicon = Lexicon()
+    for rung in rungs:
+        if rung != "initial" and not lexicon.frequencies:
+            lexicon = _frequencies(index, question)
+        if rung == FUZZY_RUNG:
+            lexicon = _neighbours(index, question, lexicon)
+        query = RUNGS[rung](question, lexicon)
+        if query is None:
+            attempts.append(Attempt(rung, "", 0))
+            continue
+        if rung == "initial" and match == "all-then-any" and question.plain:
+            hits, compiled = _all_then_any(query, search, most)
+        else:
+            hits, matches = search(query)
+            compiled = matches.compiled
+            if rung == FUZZY_RUNG:
+                hits = _by_likeness(matches, similarities(lexicon.similar), most)
+        attempts.append(Attempt(rung, unparse(query), len(hits)))
+        if hits:
+            return Found(tuple(hits), tuple(attempts), compiled)
+    return Found((), tuple(attempts), "")
+
+
+def _all_then_any(query: Node, search: Search, most: int) -> tuple[list[Hit], str]:
+    parts = units(query)
+    if len(parts) < 2:
+        hits, matches = search(query)
+        return hits, matches.compiled
+    strict, matches = search(And(parts))
+    if len(strict) >= most:
+        return strict, matches.compiled
+    loose, broadened = search(query)
+    known = {hit.id for hit in strict}
+    return [*strict, *(hit for hit in loose if hit.id not in known)][:most], broadened.compiled
+
+
+def _ordered(matches: TextMatches, scores: NDArray[np.float64], most: int) -> list[Hit]:
+    """Best first, ties by id."""
+    hits = [Hit(id, float(score)) for id, score in zip(matches.ids, scores, strict=True)]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:most]
+
+
+def _by_likeness(matches: TextMatches, likeness: dict[str, float], most: int) -> list[Hit]:
+    """A memory is worth the best likeness of any word it holds."""
+    worth = np.array([likeness.get(unit.text, 0.0) if isinstance(unit, Term) else 0.0 for unit in matches.units])
+    held = matches.counts.sum(axis=2) > 0
+    return _ordered(matches, (held * worth).max(axis=1, initial=0.0), most)
+
+
+def _frequencies(index: TextIndex, question: Question) -> Lexicon:
+    words = rare_candidates(question)
+    terms = [index.tokens(word) for word in words]
+    known = [(word, token[0]) for word, token in zip(words, terms, strict=True) if token]
+    counts = index.frequencies([term for _, term in known])
+    return Lexicon(frequencies={word: count for (word, _), count in zip(known, counts, strict=True)})
+
+
+def _neighbours(index: TextIndex, question: Question, lexicon: Lexicon) -> Lexicon:
+    similar = {word: index.similar(word, MIN_SIMILARITY, MAX_SIMILAR) for word in fuzzy_words(question)}
+    return Lexicon(lexicon.frequencies, similar)

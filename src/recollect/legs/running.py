@@ -1,0 +1,234 @@
+"""Running the legs of a profile: first wave in parallel, second wave from its anchors, each failure contained."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from recollect.domain.errors import ModelUnavailable
+from recollect.domain.profile import ListSpec, Profile
+from recollect.domain.question import Question
+from recollect.domain.recall import Attempt, LegStep
+from recollect.legs.dense import dense
+from recollect.legs.found import Found
+from recollect.legs.graph import graph
+from recollect.legs.lexical import lexical
+from recollect.legs.recent import recent
+from recollect.ports import Embedder, Reranker, Store, Vector
+
+log = logging.getLogger(__name__)
+
+# Which lists a mode can switch off; all other kinds (recent, recency, access, graph) take part in every mode.
+WORD_KINDS = frozenset({"lexical"})
+MEANING_KINDS = frozenset({"dense", "similarity"})
+
+ANCHOR_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The parts a recall works with. `patience_ms` bounds the wait for a model, never the answer itself."""
+
+    store: Store
+    executor: Executor
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    patience_ms: float = 5000.0
+
+
+@dataclass
+class Journal:
+    """What is written down along the way and becomes the trace."""
+
+    legs: dict[str, LegStep] = field(default_factory=dict[str, LegStep])
+    stages: dict[str, float] = field(default_factory=dict[str, float])
+    notes: list[str] = field(default_factory=list[str])
+    failures: list[Exception] = field(default_factory=list[Exception])
+    attempts: tuple[Attempt, ...] = ()
+    compiled: str = ""
+    started: float = field(default_factory=perf_counter)
+    last: float = field(default_factory=perf_counter)
+
+    def stage(self, name: str) -> None:
+        """Close a stage: the time since the previous one belongs to it."""
+        moment = perf_counter()
+        self.stages[name] = round((moment - self.last) * 1000, 3)
+        self.last = moment
+
+    def fail(self, name: str, error: Exception) -> None:
+        """A failing leg is left out and recorded; the others answer. Content stays out of the log."""
+        reason = str(error) or "the model took too long"
+        self.legs[name] = LegStep(error=reason)
+        self.notes.append(f"{name} was left out: {reason}")
+        self.failures.append(error)
+        log.warning("leg %s failed: %s", name, type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModePlan:
+    """The mode asked for, resolved against what is there."""
+
+    asked: str
+    used: str
+    fell_back: bool = False
+    words: bool = True
+    meaning: bool = True
+    rerank: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The question's vector and what the dense legs found with it."""
+
+    vector: Vector | None = None
+    found: Mapping[str, tuple[Found, float]] = field(default_factory=dict[str, tuple[Found, float]])
+
+
+def resolve_mode(question: Question, profile: Profile, tools: Tools) -> ModePlan:
+    """auto takes what is there and is no fallback; hybrid without an embedder falls back to words and says so."""
+    can_mean = tools.embedder is not None and tools.store.vectors is not None
+    wants_meaning = any(spec.kind in MEANING_KINDS for spec in (*profile.legs, *profile.signals))
+    asked = question.mode
+    if asked == "bm25":
+        return ModePlan(asked, "bm25", meaning=False)
+    if asked == "semantic":
+        if not can_mean:
+            raise ModelUnavailable(
+                "semantic search needs an embedder", "run `recollect models fetch`, or ask with mode auto"
+            )
+        return ModePlan(asked, "semantic", words=False)
+    rerank = asked == "hybrid-rerank"
+    if can_mean and wants_meaning:
+        return ModePlan(asked, "hybrid-rerank" if rerank else "hybrid", rerank=rerank)
+    fell_back = asked in ("hybrid", "hybrid-rerank") and wants_meaning
+    return ModePlan(asked, "bm25", fell_back=fell_back, meaning=False, rerank=rerank)
+
+
+def may_run(spec: ListSpec, plan: ModePlan, journal: Journal) -> bool:
+    """Weight 0 or another mode: the list is not made at all, and the trace says so."""
+    reason = None
+    if spec.weight == 0:
+        reason = "weight 0"
+    elif spec.kind in WORD_KINDS and not plan.words:
+        reason = f"mode {plan.used}"
+    elif spec.kind in MEANING_KINDS and not plan.meaning:
+        reason = f"mode {plan.used}" if plan.asked == "bm25" else "no embedder"
+    if reason:
+        journal.legs[spec.name] = LegStep(skipped=reason)
+    return reason is None
+
+
+def run_legs(
+    question: Question, profile: Profile, tools: Tools, plan: ModePlan, journal: Journal
+) -> tuple[dict[str, Found], Vector | None]:
+    """Embedding and dense search run beside the others; the legs that need anchors follow."""
+    wanted = [spec for spec in profile.legs if may_run(spec, plan, journal)]
+    meaning = _start_meaning(wanted, question, profile, tools, plan, journal)
+    found: dict[str, Found] = {}
+    for spec in wanted:
+        run = _words_or_recent(spec, question, profile, tools.store, journal)
+        if run is not None:
+            _contain(spec.name, run, found, journal)
+    vector = _collect_meaning(meaning, wanted, tools.patience_ms, found, journal)
+    for spec in wanted:
+        if spec.kind == "graph":
+            _second_wave(spec, question, found, tools.store, journal)
+    if journal.failures and not any(step.error is None and step.skipped is None for step in journal.legs.values()):
+        raise journal.failures[0]
+    return found, vector
+
+
+def _start_meaning(
+    wanted: list[ListSpec], question: Question, profile: Profile, tools: Tools, plan: ModePlan, journal: Journal
+) -> Future[Meaning] | None:
+    """One task embeds the question and runs every dense leg, so that no worker ever waits for another."""
+    specs = [spec for spec in wanted if spec.kind == "dense"]
+    needed = bool(specs) or any(spec.kind == "similarity" and spec.weight > 0 for spec in profile.signals)
+    embedder, vectors = tools.embedder, tools.store.vectors
+    text = question.text if question.plain else " ".join(question.words)
+    if not (needed and plan.meaning and embedder and vectors) or not text.strip():
+        for spec in specs:
+            journal.legs[spec.name] = LegStep(skipped="nothing to embed" if vectors else "no vector index")
+        return None
+
+    def run() -> Meaning:
+        vector = embedder.embed_query(text)
+        found = {
+            spec.name: _timed(lambda spec=spec: dense(vectors, question, embedder.id, vector, **spec.options))
+            for spec in specs
+        }
+        return Meaning(vector, found)
+
+    return tools.executor.submit(run)
+
+
+def _collect_meaning(
+    meaning: Future[Meaning] | None,
+    wanted: list[ListSpec],
+    patience_ms: float,
+    found: dict[str, Found],
+    journal: Journal,
+) -> Vector | None:
+    if meaning is None:
+        return None
+    try:
+        answer = meaning.result(patience_ms / 1000)
+    except Exception as error:  # whatever a model does, words still answer
+        failure = (
+            ModelUnavailable(f"no answer within {patience_ms:g} ms") if isinstance(error, FutureTimeout) else error
+        )
+        names = [spec.name for spec in wanted if spec.kind == "dense"] or ["similarity"]
+        for name in names:
+            journal.fail(name, failure)
+        return None
+    for name, (one, ms) in answer.found.items():
+        found[name] = one
+        journal.legs[name] = LegStep(hits=len(one.hits), ms=ms)
+    return answer.vector
+
+
+def _words_or_recent(
+    spec: ListSpec, question: Question, profile: Profile, store: Store, journal: Journal
+) -> Callable[[], Found] | None:
+    """The work of a first-wave leg as a call without arguments, or None where its port or its input is missing."""
+    if spec.kind == "recent":
+        return lambda: recent(store.records, question, **spec.options)
+    if spec.kind == "lexical":
+        index = store.text
+        if index is not None and question.query is not None:
+            return lambda: lexical(index, question, rungs=profile.ladder, **spec.options)
+        journal.legs[spec.name] = LegStep(skipped="no full-text index" if index is None else "no words to search for")
+    return None
+
+
+def _second_wave(spec: ListSpec, question: Question, found: dict[str, Found], store: Store, journal: Journal) -> None:
+    """The graph starts from what the first wave found: the heads of its lists, interleaved."""
+    links = store.links
+    if links is None:
+        journal.legs[spec.name] = LegStep(skipped="no link index")
+        return
+    heads = [found[name].hits for name in sorted(found)]
+    longest = max((len(hits) for hits in heads), default=0)
+    anchors = [hits[place].id for place in range(min(longest, ANCHOR_DEPTH)) for hits in heads if place < len(hits)]
+    _contain(spec.name, lambda: graph(links, question, anchors, **spec.options), found, journal)
+
+
+def _contain(name: str, run: Callable[[], Found], found: dict[str, Found], journal: Journal) -> None:
+    try:
+        one, ms = _timed(run)
+    except Exception as error:  # one leg failing falls back to the others
+        journal.fail(name, error)
+        return
+    found[name] = one
+    journal.legs[name] = LegStep(hits=len(one.hits), ms=ms)
+    if one.attempts:
+        journal.attempts, journal.compiled = one.attempts, one.compiled
+
+
+def _timed(run: Callable[[], Found]) -> tuple[Found, float]:
+    began = perf_counter()
+    return run(), round((perf_counter() - began) * 1000, 3)

@@ -1,0 +1,275 @@
+"""The read path: parse ▸ legs ▸ pool ▸ signals ▸ fusion ▸ priors ▸ rerank ▸ select ▸ render.
+
+One function owns the flow and reads like the diagram in docs/architecture.md; every step it calls is pure except
+the legs, the pool and the reranker. A profile says which functions run, with which options.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import replace
+from inspect import signature
+from time import perf_counter
+from typing import Any
+
+from recollect.domain.errors import RecollectError
+from recollect.domain.memory import Link, Memory
+from recollect.domain.profile import Part, Profile
+from recollect.domain.question import Question
+from recollect.domain.ranking import Fused, Hit, Passage, RankedList
+from recollect.domain.recall import (
+    Adjustment,
+    Candidate,
+    Dropped,
+    LegStep,
+    Pool,
+    Recall,
+    RecallHit,
+    RerankStep,
+    Trace,
+)
+from recollect.legs.found import Found
+from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs
+from recollect.ports import Store, Vector
+from recollect.stages.fusion import FUSIONS
+from recollect.stages.priors import PRIORS
+from recollect.stages.rendering import RENDERERS
+from recollect.stages.reranking import RerankOptions, reorder, unanimous
+from recollect.stages.selection import MAX_CHAIN, SELECTORS
+from recollect.stages.signals import SIGNALS
+
+log = logging.getLogger(__name__)
+
+
+def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
+    """Answer a parsed question with the ranking recipe of a profile."""
+    journal = Journal(notes=list(question.notes))
+    plan = resolve_mode(question, profile, tools)
+    if plan.fell_back:
+        journal.notes.append("hybrid was asked but no embedder is there: words only")
+    found, vector = run_legs(question, profile, tools, plan, journal)
+    journal.stage("legs")
+    pool = fetch_pool(found, question, profile, tools, vector, plan)
+    journal.stage("pool")
+    lists = gather_lists(found, pool, question, profile, plan, journal)
+    fused = FUSIONS[profile.fusion.kind](lists, **profile.fusion.options)
+    journal.stage("fusion")
+    candidates = adjust(fused, pool, question, profile, found)
+    journal.stage("priors")
+    candidates, rerank, agreed = rerank_head(candidates, lists, question, profile, tools, plan)
+    journal.stage("rerank")
+    pool = _linked(candidates, pool, question, tools.store, journal)
+    kept, dropped = select(candidates, pool, question, profile)
+    journal.stage("select")
+    hits = tuple(_as_hit(one, place) for place, one in enumerate(kept, start=1))
+    rendered = RENDERERS[profile.render.kind](hits, question, **profile.render.options)
+    journal.stage("render")
+    trace = Trace(
+        mode_asked=plan.asked,
+        mode_used=plan.used,
+        fell_back_to_bm25=plan.fell_back,
+        query=journal.compiled,
+        attempts=journal.attempts,
+        legs=journal.legs,
+        lists={one.name: tuple(hit.id for hit in one) for one in lists},
+        unanimity=agreed,
+        rerank=rerank,
+        pool=len(pool.memories),
+        notes=tuple(journal.notes),
+        stages=journal.stages,
+        ms=round((perf_counter() - journal.started) * 1000, 3),
+    )
+    return Recall(question.text, profile.name, plan.used, hits, tuple(dropped), trace, rendered=rendered)
+
+
+# --- pool, signals, fusion ------------------------------------------------------------------------------------------
+
+
+def fetch_pool(
+    found: Mapping[str, Found],
+    question: Question,
+    profile: Profile,
+    tools: Tools,
+    vector: Vector | None,
+    plan: ModePlan,
+) -> Pool:
+    """Every candidate's record in one query and every candidate's cosine once; out of scope is out of the pool."""
+    ids = list(dict.fromkeys(hit.id for name in sorted(found) for hit in found[name].hits))
+    memories = {one.id: one for one in tools.store.records.fetch(ids) if question.filter.allows(one)} if ids else {}
+    similarities: dict[str, Hit] = {}
+    ordered = plan.meaning and any(spec.kind == "similarity" and spec.weight > 0 for spec in profile.signals)
+    if ordered and vector is not None and tools.embedder is not None and tools.store.vectors is not None and memories:
+        similarities = tools.store.vectors.similarities(tools.embedder.id, vector, list(memories))
+    return Pool(memories, similarities)
+
+
+def gather_lists(
+    found: Mapping[str, Found], pool: Pool, question: Question, profile: Profile, plan: ModePlan, journal: Journal
+) -> list[RankedList]:
+    """The voting lists: what legs found, and how signals order the pool."""
+    lists: list[RankedList] = []
+    for spec in profile.legs:
+        if spec.votes and spec.name in found:
+            hits = tuple(hit for hit in found[spec.name].hits if hit.id in pool.memories)
+            lists.append(RankedList(spec.name, hits, spec.weight))
+    for spec in profile.signals:
+        if not may_run(spec, plan, journal):
+            continue
+        began = perf_counter()
+        hits = SIGNALS[spec.kind](pool, question, **spec.options)
+        journal.legs[spec.name] = LegStep(hits=len(hits), ms=round((perf_counter() - began) * 1000, 3))
+        if spec.votes:
+            lists.append(RankedList(spec.name, hits, spec.weight))
+    return lists
+
+
+def adjust(
+    fused: Sequence[Fused], pool: Pool, question: Question, profile: Profile, found: Mapping[str, Found]
+) -> list[Candidate]:
+    """Apply the priors in order, then sort: equal scores keep the order of the fusion."""
+    passages = _passages(found, pool)
+    priors = [(part.kind, PRIORS[part.kind], _prior_options(part, profile)) for part in profile.priors]
+    candidates: list[Candidate] = []
+    for one in fused:
+        memory, score = pool.memories[one.id], one.score
+        steps: list[Adjustment] = []
+        for name, prior, options in priors:
+            after = prior(score, memory, question, **options)
+            if after != score:
+                steps.append(Adjustment(name, score, after))
+            score = after
+        candidates.append(Candidate(memory, score, one.contributions, tuple(steps), passages.get(one.id)))
+    return sorted(candidates, key=lambda one: _sort_key(one, question))
+
+
+def _sort_key(candidate: Candidate, question: Question) -> tuple[float, float]:
+    if question.sort_by == "importance":
+        return (-candidate.memory.importance, -candidate.score)
+    if question.sort_by == "recency":
+        return (-candidate.memory.created_at.timestamp(), -candidate.score)
+    return (-candidate.score, 0.0)
+
+
+def _prior_options(part: Part, profile: Profile) -> Mapping[str, Any]:
+    """A prior that speaks of k means the fusion's k, unless the profile gives it one of its own."""
+    if "k" in profile.fusion.options and "k" in signature(PRIORS[part.kind]).parameters:
+        return {"k": profile.fusion.options["k"], **part.options}
+    return part.options
+
+
+def _passages(found: Mapping[str, Found], pool: Pool) -> dict[str, Passage]:
+    every: Iterable[Hit] = (*pool.similarities.values(), *(hit for one in found.values() for hit in one.hits))
+    return {hit.id: hit.passage for hit in every if hit.passage is not None}
+
+
+# --- rerank and selection -------------------------------------------------------------------------------------------
+
+
+def rerank_head(
+    candidates: list[Candidate],
+    lists: Sequence[RankedList],
+    question: Question,
+    profile: Profile,
+    tools: Tools,
+    plan: ModePlan,
+) -> tuple[list[Candidate], RerankStep, bool | None]:
+    """Ask the reranker about the head, if the profile or the mode wants it, the legs disagree, and time allows."""
+    options = RerankOptions(**(profile.rerank.options if profile.rerank else {}))
+    if not (options.enabled or plan.rerank):
+        return candidates, RerankStep(skipped="off"), None
+    heads = {one.name: [hit.id for hit in one] for one in lists}
+    first, second = options.between
+    agreed = unanimous(heads.get(first, ()), heads.get(second, ()), by=options.by)
+    if agreed and options.unanimity:
+        return candidates, RerankStep(skipped="unanimity"), agreed
+    if tools.reranker is None:
+        return candidates, RerankStep(skipped="no reranker"), agreed
+    if question.sort_by != "relevance" or len(candidates) < 2:
+        return candidates, RerankStep(skipped="nothing to reorder"), agreed
+    head = candidates[: options.head]
+    texts = [_judged_text(one) for one in head]
+    began = perf_counter()
+    future = tools.executor.submit(tools.reranker.score, question.text, texts, options.budget_ms)
+    try:
+        # The reranker stops by itself within its budget; the grace covers the way back.
+        scores = future.result(options.budget_ms / 1000 * 1.25 + 0.02)
+    except Exception as error:  # whatever a model does, the fused order stands
+        future.cancel()
+        reason = "too slow" if isinstance(error, FutureTimeout) else f"failed: {error}"
+        log.warning("reranker: %s", type(error).__name__)
+        return candidates, RerankStep(skipped=reason, ms=_ms_since(began), considered=len(head)), agreed
+    if not scores:
+        return candidates, RerankStep(skipped="too slow", ms=_ms_since(began), considered=len(head)), agreed
+    judged = {one.id: score for one, score in zip(head, scores, strict=False)}
+    ordered = reorder(candidates, judged, head=len(head), blend=options.blend)
+    return ordered, RerankStep(used=True, ms=_ms_since(began), considered=len(judged)), agreed
+
+
+def _judged_text(candidate: Candidate) -> str:
+    """The best passage of a long memory, all of a short one. What is sensitive is not shown to a model."""
+    if candidate.memory.sensitive:
+        return ""
+    passage = candidate.passage
+    return candidate.memory.content if passage is None else candidate.memory.content[passage.start : passage.end]
+
+
+def _ms_since(began: float) -> float:
+    return round((perf_counter() - began) * 1000, 3)
+
+
+def _linked(candidates: Sequence[Candidate], pool: Pool, question: Question, store: Store, journal: Journal) -> Pool:
+    """Links that cannot be read cost the answer its redirects, not its hits."""
+    try:
+        return follow_links(candidates, pool, question, store)
+    except RecollectError as error:
+        journal.notes.append(f"links were left out: {error}")
+        return pool
+
+
+def follow_links(candidates: Sequence[Candidate], pool: Pool, question: Question, store: Store) -> Pool:
+    """Bring in the newer versions of superseded candidates and what resolves them, ring by ring, within scope."""
+    if store.links is None or not candidates:
+        return pool
+    memories: dict[str, Memory] = dict(pool.memories)
+    links: dict[Link, None] = {}
+    ring = [one.id for one in candidates]
+    for _ in range(MAX_CHAIN):
+        fresh = [link for link in store.links.links(ring) if link not in links] if ring else []
+        links.update(dict.fromkeys(fresh))
+        ends = {link.source for link in fresh if link.type == "supersedes"}
+        ends |= {link.target for link in fresh if link.type == "resolved-by"}
+        unseen = sorted(ends - set(memories))
+        # An excluded head must be known, so that what it supersedes is not shown in its place.
+        visible = replace(question.filter, exclude=frozenset[str](), only=None)
+        arrived = {one.id: one for one in store.records.fetch(unseen) if visible.allows(one)} if unseen else {}
+        memories.update(arrived)
+        ring = list(arrived)
+    return Pool(memories, pool.similarities, tuple(links))
+
+
+def select(
+    candidates: Sequence[Candidate], pool: Pool, question: Question, profile: Profile
+) -> tuple[list[Candidate], list[Dropped]]:
+    """Run the profile's selectors in order, collecting every reason."""
+    kept, dropped = list(candidates), list[Dropped]()
+    for part in profile.select:
+        kept, gone = SELECTORS[part.kind](kept, pool, question, **part.options)
+        dropped.extend(gone)
+    return kept, dropped
+
+
+def _as_hit(candidate: Candidate, rank: int) -> RecallHit:
+    return RecallHit(
+        rank=rank,
+        memory=candidate.memory,
+        score=candidate.score,
+        contributions=candidate.contributions,
+        adjustments=candidate.adjustments,
+        passage=candidate.passage,
+        redirected_from=candidate.redirected_from,
+        resolved_by=candidate.resolved_by,
+        rerank_score=candidate.rerank_score,
+        excerpt=candidate.excerpt,
+    )

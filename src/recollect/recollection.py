@@ -1,0 +1,98 @@
+"""Recollection files: the last answer of each session, on disk, for the moment when nobody can be asked.
+
+One file per session, written atomically, readable by its owner alone. It also remembers the topic: while the prompt
+stays on it, the old recollection stands. A forgotten memory takes the files that quote it with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from math import sqrt
+from pathlib import Path
+
+TOPIC_COSINE = 0.85
+MAX_FILES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What was recalled for a session's last prompt. `vector` is that prompt's, empty when it had none."""
+
+    session: str
+    written_at: str
+    ids: tuple[str, ...]
+    text: str
+    vector: tuple[float, ...] = ()
+
+
+def same_topic(before: tuple[float, ...], now: tuple[float, ...], threshold: float = TOPIC_COSINE) -> bool:
+    """Whether two prompts are about the same: cosine above the threshold; prompts without a vector never are."""
+    if not before or len(before) != len(now):
+        return False
+    lengths = sqrt(sum(one * one for one in before)) * sqrt(sum(one * one for one in now))
+    return lengths > 0 and sum(one * other for one, other in zip(before, now, strict=True)) / lengths > threshold
+
+
+def path_of(folder: Path, session: str) -> Path:
+    """The session's file: a readable stem and a hash, so that no session name can leave the folder or collide."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", session)[:40].strip(".-") or "session"
+    return folder / f"{stem}-{hashlib.sha256(session.encode()).hexdigest()[:12]}.json"
+
+
+def write(folder: Path, recollection: Recollection) -> Path:
+    """Write to a temporary file, sync, rename: a reader sees the old file or the new one, never a part."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    target = path_of(folder, recollection.session)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(asdict(recollection), file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def read(folder: Path, session: str) -> Recollection | None:
+    """The session's last recollection; a missing or damaged file is no recollection."""
+    return _load(path_of(folder, session))
+
+
+def forget(folder: Path, ids: Iterable[str]) -> int:
+    """Remove every recollection that quotes one of these memories; returns how many files went."""
+    gone, wanted = 0, set(ids)
+    for path in folder.glob("*.json") if folder.is_dir() else ():
+        found = _load(path)
+        if found is None or wanted & set(found.ids):
+            path.unlink(missing_ok=True)
+            gone += 1
+    return gone
+
+
+def prune(folder: Path, before: datetime) -> int:
+    """Remove recollections written before a moment, and the oldest beyond MAX_FILES."""
+    files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
+    old = [path for path in files if path.stat().st_mtime < before.timestamp()]
+    surplus = files[: max(0, len(files) - MAX_FILES)]
+    for path in {*old, *surplus}:
+        path.unlink(missing_ok=True)
+    return len({*old, *surplus})
+
+
+def _load(path: Path) -> Recollection | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        vector = tuple(float(one) for one in found["vector"])
+        return Recollection(found["session"], found["written_at"], tuple(found["ids"]), found["text"], vector)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,161 @@
+"""Turning several ranked lists into one: weighted Reciprocal Rank Fusion, convex combination, scaled scores.
+
+Every fusion takes named lists and returns all memories best first, each with what every list gave it. Lists are
+known by name: the order in which they are handed over changes nothing, sums included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
+from typing import Annotated, Literal
+
+from recollect.domain.errors import InvalidInput
+from recollect.domain.profile import Range
+from recollect.domain.ranking import Contribution, Fused, Hit, RankedList
+
+Fusion = Callable[..., list[Fused]]
+
+Ties = Literal["ordinal", "dense", "competition"]
+Equal = Literal["id", "first_seen"]
+Norm = Literal["tm2c2", "minmax"]
+K = Annotated[float, Range(0, 10_000)]
+Share = Annotated[float, Range(0, 1)]
+Epsilon = Annotated[float, Range(0, 1e9)]
+
+
+def ranks(hits: Sequence[Hit], ties: Ties = "ordinal", tie_epsilon: float = 0.0) -> list[int]:
+    """1-based ranks of a list that is already in order.
+
+    Neighbours whose scores differ by at most tie_epsilon are equal: "dense" gives 1,1,2, "competition" 1,1,3,
+    "ordinal" ignores ties.
+    """
+    given: list[int] = []
+    for position, hit in enumerate(hits, start=1):
+        tied = position > 1 and abs(hits[position - 2].score - hit.score) <= tie_epsilon
+        if ties == "ordinal" or not given:
+            given.append(position)
+        elif tied:
+            given.append(given[-1])
+        else:
+            given.append(given[-1] + 1 if ties == "dense" else position)
+    return given
+
+
+def rrf(
+    lists: Iterable[RankedList],
+    *,
+    k: K = 60.0,
+    ties: Ties = "ordinal",
+    tie_epsilon: Epsilon = 0.0,
+    equal: Equal = "id",
+) -> list[Fused]:
+    """Reciprocal Rank Fusion: score(d) = Σ weight / (k + rank), over the lists that hold d."""
+    if k < 0:
+        raise InvalidInput(f"k must not be negative, got {k}", "the usual value is 60", "k")
+    given: dict[str, list[Contribution]] = {}
+    for ranked in _voting(lists):
+        for hit, rank in zip(ranked.hits, ranks(ranked.hits, ties, tie_epsilon), strict=True):
+            value = ranked.weight / (k + rank)
+            given.setdefault(hit.id, []).append(Contribution(ranked.name, rank, hit.score, ranked.weight, value))
+    return _order(given, equal)
+
+
+def convex(
+    lists: Iterable[RankedList],
+    *,
+    norm: Norm = "tm2c2",
+    minimums: Mapping[str, float] | None = None,
+    alpha: Share | None = None,
+    alpha_of: str = "dense",
+    ties: Ties = "ordinal",
+    tie_epsilon: Epsilon = 0.0,
+    equal: Equal = "id",
+) -> list[Fused]:
+    """Convex combination: score(d) = Σ weight · normalised score, over the lists that hold d.
+
+    "tm2c2" scales from the list's theoretical minimum (`minimums`; 0 where not given) to its maximum in this
+    query; "minmax" from its smallest to its largest score. alpha, where given, is the share of the list
+    `alpha_of`; the others divide the rest in the proportion of their weights.
+    """
+    floors = minimums or {}
+    voting = _voting(lists) if alpha is None else _shared(_voting(lists), alpha, alpha_of)
+    given: dict[str, list[Contribution]] = {}
+    for ranked in voting:
+        scores = [hit.score for hit in ranked.hits]
+        low = min(scores) if norm == "minmax" else floors.get(ranked.name, 0.0)
+        high = max(scores)
+        for hit, rank in zip(ranked.hits, ranks(ranked.hits, ties, tie_epsilon), strict=True):
+            share = (hit.score - low) / (high - low) if high > low else 1.0
+            given.setdefault(hit.id, []).append(
+                Contribution(ranked.name, rank, hit.score, ranked.weight, ranked.weight * share)
+            )
+    return _order(given, equal)
+
+
+def scaled(
+    lists: Iterable[RankedList], *, divisor: Annotated[float, Range(1e-6, 1e6)] = 25.0, equal: Equal = "id"
+) -> list[Fused]:
+    """Scores taken as they are: score(d) = Σ weight · min(1, max(0, raw / divisor)), raw higher-is-better."""
+    given: dict[str, list[Contribution]] = {}
+    for ranked in _voting(lists):
+        for rank, hit in enumerate(ranked.hits, start=1):
+            value = ranked.weight * min(1.0, max(0.0, hit.score / divisor))
+            given.setdefault(hit.id, []).append(Contribution(ranked.name, rank, hit.score, ranked.weight, value))
+    return _order(given, equal)
+
+
+FUSIONS: Mapping[str, Fusion] = {"rrf": rrf, "convex": convex, "scaled": scaled}
+
+
+def fuse(
+    lists: Mapping[str, Sequence[str]],
+    weights: Mapping[str, float] | None = None,
+    k: float = 60.0,
+    equal: Equal = "id",
+) -> list[Fused]:
+    """Reciprocal Rank Fusion of plain lists of ids, best first. Lists without a weight count 1."""
+    unknown = sorted(set(weights or {}) - set(lists))
+    if unknown:
+        raise InvalidInput(f"a weight is given for {unknown[0]!r}, which is no list", f"lists: {', '.join(lists)}")
+    given = weights or {}
+    ranked = [
+        RankedList(name, tuple(Hit(id, 0.0) for id in dict.fromkeys(ids)), given.get(name, 1.0))
+        for name, ids in lists.items()
+    ]
+    return rrf(ranked, k=k, equal=equal)
+
+
+def reachable(weights: Mapping[str, float], k: float, top: int) -> dict[str, bool]:
+    """Whether each list's best hit, found by no other list, can reach the first `top` places.
+
+    The rivals are the `top` best hits that all other lists agree on: list l reaches when
+    weight_l / (k + 1) beats the place `top` of the strongest other list alone, weight / (k + top).
+    """
+    verdict: dict[str, bool] = {}
+    for name, weight in weights.items():
+        rivals = [other for rival, other in weights.items() if rival != name and other > 0]
+        bar = max(rivals, default=0.0) / (k + top)
+        verdict[name] = weight > 0 and weight / (k + 1) >= bar
+    return verdict
+
+
+def _voting(lists: Iterable[RankedList]) -> list[RankedList]:
+    """Lists that have a say, by name: neither empty lists nor weight 0 may let anything in with score 0."""
+    return sorted((one for one in lists if one.weight > 0 and one.hits), key=lambda one: one.name)
+
+
+def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[RankedList]:
+    rest = fsum(one.weight for one in lists if one.name != alpha_of)
+    return [
+        RankedList(one.name, one.hits, alpha if one.name == alpha_of else (1 - alpha) * one.weight / rest)
+        for one in lists
+    ]
+
+
+def _order(given: Mapping[str, list[Contribution]], equal: Equal) -> list[Fused]:
+    """Best first. Equal scores: by id, or by first appearance (lists in the order of their names)."""
+    fused = [Fused(id, fsum(one.value for one in parts), tuple(parts)) for id, parts in given.items()]
+    if equal == "first_seen":
+        return sorted(fused, key=lambda one: -one.score)
+    return sorted(fused, key=lambda one: (-one.score, one.id))

@@ -1,0 +1,123 @@
+"""Priors adjust a fused score by what is known of the memory: score → score, applied in the profile's order.
+
+Prior: (score, memory, question, **options) -> score. Add one: write the function, add its line to PRIORS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal
+
+from recollect.domain.memory import Memory
+from recollect.domain.profile import Range
+from recollect.domain.question import Question
+from recollect.stages import intent as intents
+
+Prior = Callable[..., float]
+Factor = Annotated[float, Range(0, 100)]
+Unit = Annotated[float, Range(0, 1)]
+Days = Annotated[float, Range(0.001, 1e6)]
+Moment = Literal["created_at", "accessed_at", "updated_at"]
+
+DAY_SECONDS = 86_400.0
+
+
+def importance(score: float, memory: Memory, question: Question, *, base: Factor = 0.7, slope: Factor = 0.3) -> float:
+    """score × (0.7 + 0.3 · importance); only where relevance decides the order."""
+    return score * (base + slope * memory.importance) if question.sort_by == "relevance" else score
+
+
+def promote(
+    score: float,
+    memory: Memory,
+    question: Question,
+    *,
+    minimum: Unit = 0.8,
+    places: Annotated[int, Range(1, 1000)] = 10,
+    k: Annotated[float, Range(0, 10_000)] = 60.0,
+) -> float:
+    """High importance adds 1/(k+1) − 1/(k+1+places): the worth of ten places at the top of one list."""
+    return score + 1 / (k + 1) - 1 / (k + 1 + places) if memory.importance >= minimum else score
+
+
+def confidence(score: float, memory: Memory, question: Question) -> float:
+    """score × confidence."""
+    return score * memory.confidence
+
+
+def decay(
+    score: float, memory: Memory, question: Question, *, half_life_days: Days = 30.0, by: Moment = "created_at"
+) -> float:
+    """score × 0.5^(age_days / half_life_days). Pinned memories do not decay; a time in the future has age 0."""
+    if memory.pinned:
+        return score
+    return score * 0.5 ** (age_days(memory, question, by) / half_life_days)
+
+
+def freshness(
+    score: float,
+    memory: Memory,
+    question: Question,
+    *,
+    share: Unit = 0.1,
+    half_life_days: Days = 90.0,
+    by: Moment = "created_at",
+) -> float:
+    """A gentle decay that never takes more than `share`: score × (1 − share + share · 0.5^(age / half life))."""
+    if memory.pinned:
+        return score
+    return score * (1 - share + share * 0.5 ** (age_days(memory, question, by) / half_life_days))
+
+
+def types(score: float, memory: Memory, question: Question, *, weights: Mapping[str, float] | None = None) -> float:
+    """score × the weight of the memory's type; types that are not listed count 1."""
+    return score * (weights or {}).get(memory.type, 1.0)
+
+
+def temporal(score: float, memory: Memory, question: Question, *, inside: Factor = 1.5, outside: Factor = 1.0) -> float:
+    """Where the words of the question point at a time, memories from it are favoured, others are not filtered."""
+    window = question.window
+    if window is None:
+        return score
+    return score * (inside if window.start <= memory.created_at < window.end else outside)
+
+
+def intent(
+    score: float, memory: Memory, question: Question, *, factors: Mapping[str, Mapping[str, float]] | None = None
+) -> float:
+    """Preference and concrete-fact questions favour and damp kinds of memory; the factors multiply."""
+    if not question.intents:
+        return score
+    return score * intents.factor(question.intents, intents.kinds(memory), factors=factors)
+
+
+def exact(
+    score: float,
+    memory: Memory,
+    question: Question,
+    *,
+    bonus: Factor = 1.0,
+    k: Annotated[float, Range(0, 10_000)] = 60.0,
+) -> float:
+    """A memory that holds the question's words one after the other gains bonus / (k + 1)."""
+    wanted = " ".join(question.words)
+    return score + bonus / (k + 1) if wanted and wanted in " ".join(memory.content.casefold().split()) else score
+
+
+PRIORS: Mapping[str, Prior] = {
+    "importance": importance,
+    "promote": promote,
+    "confidence": confidence,
+    "decay": decay,
+    "freshness": freshness,
+    "types": types,
+    "temporal": temporal,
+    "intent": intent,
+    "exact": exact,
+}
+
+
+def age_days(memory: Memory, question: Question, by: Moment = "created_at") -> float:
+    """How old a memory is at the time of the question, never negative."""
+    moment = getattr(memory, by)
+    return max(0.0, (question.now - moment).total_seconds() / DAY_SECONDS)

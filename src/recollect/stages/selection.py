@@ -1,0 +1,172 @@
+"""Which candidates are returned: redirect ▸ floor ▸ distinct ▸ top ▸ budget, in the profile's order.
+
+Selector: (candidates, pool, question, **options) -> (kept, dropped). Nothing disappears without a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from recollect.domain.memory import Memory
+from recollect.domain.profile import Range
+from recollect.domain.question import Question
+from recollect.domain.recall import Candidate, Dropped, Pool
+from recollect.stages import tokens
+from recollect.stages.similarity import comparable, compare_readings
+from recollect.stages.wording import read
+
+Selected = tuple[list[Candidate], list[Dropped]]
+Selector = Callable[..., Selected]
+Candidates = Sequence[Candidate]
+
+MAX_CHAIN = 10
+MAX_RESOLUTIONS = 3
+
+
+def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected:
+    """A superseded memory gives its rank to the head of its chain; what it was resolved by is attached."""
+    kept: list[Candidate] = []
+    dropped: list[Dropped] = []
+    taken: set[str] = set()
+    resolutions = _resolutions(pool)
+    for one in candidates:
+        head = chain_head(one.id, pool)
+        if head.id in question.filter.exclude:
+            dropped.append(Dropped(one.id, "redirect", one.score, f"superseded by {head.id}, which is excluded"))
+        elif head.id in taken:
+            reason = f"superseded by {head.id}" if head.id != one.id else "already returned for what it supersedes"
+            dropped.append(Dropped(one.id, "redirect", one.score, reason))
+        else:
+            taken.add(head.id)
+            moved = one if head.id == one.id else replace(one, memory=head, redirected_from=one.id, passage=None)
+            kept.append(replace(moved, resolved_by=resolutions.get(head.id, ())))
+    return kept, dropped
+
+
+def floor(
+    candidates: Candidates, pool: Pool, question: Question, *, minimum: Annotated[float, Range(0, 1e9)] = 0.0
+) -> Selected:
+    """Below the minimum is noise, not memory."""
+    kept = [one for one in candidates if one.score >= minimum]
+    dropped = [Dropped(one.id, "floor", one.score, f"below {minimum:g}") for one in candidates if one.score < minimum]
+    return kept, dropped
+
+
+def distinct(
+    candidates: Candidates,
+    pool: Pool,
+    question: Question,
+    *,
+    overlap: Annotated[float, Range(0, 1)] = 0.7,
+    considered: Annotated[int, Range(1, 200)] = 20,
+) -> Selected:
+    """A near-duplicate of a better candidate is skipped. Only the first `considered` are compared: what stands below
+    them cannot be returned, unless very many are asked for."""
+    kept: list[Candidate] = []
+    dropped: list[Dropped] = []
+    readings = {one.id: read(one.memory.content) for one in candidates[:considered] if comparable(one.memory.content)}
+    for one in candidates:
+        reading = readings.get(one.id)
+        twin = None
+        if reading is not None:
+            twin = next(
+                (
+                    better
+                    for better in kept
+                    if better.id in readings and compare_readings(reading, readings[better.id], overlap).same
+                ),
+                None,
+            )
+        if twin is None:
+            kept.append(one)
+        else:
+            dropped.append(Dropped(one.id, "distinct", one.score, f"near-duplicate of {twin.id}"))
+    return kept, dropped
+
+
+def top(
+    candidates: Candidates, pool: Pool, question: Question, *, most: Annotated[int, Range(1, 1000)] | None = None
+) -> Selected:
+    """At most as many as asked, and never more than `most`."""
+    limit = question.limit if most is None else min(question.limit, most)
+    dropped = [
+        Dropped(one.id, "top", one.score, f"rank {limit + place + 1} > {limit}")
+        for place, one in enumerate(candidates[limit:])
+    ]
+    return list(candidates[:limit]), dropped
+
+
+def budget(
+    candidates: Candidates,
+    pool: Pool,
+    question: Question,
+    *,
+    tokens_limit: Annotated[int, Range(1, 1_000_000)] | None = None,
+    counter: Literal["quarter", "estimate"] = "quarter",
+    overflow: Literal["stop", "skip"] = "stop",
+) -> Selected:
+    """As many as fit into the token budget, best first.
+
+    "stop" ends at the first that does not fit, "skip" goes on to smaller ones. A memory longer than the whole
+    budget is cut to its best passage, at sentence ends, so that one long page cannot silence the answer.
+    """
+    limit = question.budget_tokens or tokens_limit
+    if limit is None:
+        return list(candidates), []
+    count = tokens.COUNTERS[counter]
+    kept: list[Candidate] = []
+    dropped: list[Dropped] = []
+    left, full = limit, False
+    for one in candidates:
+        cost = count(one.memory.content)
+        if cost > limit and left > 0 and not full:
+            cut = tokens.snippet(one.memory.content, left, count, one.passage)
+            if cut:
+                kept.append(replace(one, excerpt=cut))
+                left -= count(cut)
+                continue
+        if full or cost > left:
+            full = full or overflow == "stop"
+            dropped.append(Dropped(one.id, "budget", one.score, f"{cost} tokens, {left} of {limit} left"))
+        else:
+            kept.append(one)
+            left -= cost
+    return kept, dropped
+
+
+SELECTORS: Mapping[str, Selector] = {
+    "redirect": redirect,
+    "floor": floor,
+    "distinct": distinct,
+    "top": top,
+    "budget": budget,
+}
+
+
+def chain_head(id: str, pool: Pool) -> Memory:
+    """The newest version of a memory: follow `supersedes` backwards, at most MAX_CHAIN steps, safe on cycles.
+
+    Only memories the pool was given are followed, so a chain never leads out of the scope that was asked.
+    """
+    current, seen = id, {id}
+    for _ in range(MAX_CHAIN):
+        heads = sorted(
+            (link for link in pool.links if link.type == "supersedes" and link.target == current),
+            key=lambda link: (link.created_at, link.source),
+        )
+        following = next((link.source for link in reversed(heads) if link.source in pool.memories), None)
+        if following is None or following in seen:
+            break
+        seen.add(following)
+        current = following
+    return pool.memories[current]
+
+
+def _resolutions(pool: Pool) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for link in pool.links:
+        if link.type == "resolved-by" and link.target in pool.memories:
+            found[link.source] = (*found.get(link.source, ()), link.target)[:MAX_RESOLUTIONS]
+    return found

@@ -1,0 +1,39 @@
+"""Signals order the pool by what a memory is, not by whether it was found: similarity, recency, access.
+
+Signal: (pool, question, **options) -> hits, best first, ties by id so that the order is total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from recollect.domain.question import Question
+from recollect.domain.ranking import Hit
+from recollect.domain.recall import Pool
+
+Signal = Callable[..., tuple[Hit, ...]]
+
+Moment = Literal["created_at", "accessed_at", "updated_at"]
+
+
+def similarity(pool: Pool, question: Question) -> tuple[Hit, ...]:
+    """Cosine with the question, for the candidates that have a vector; empty when the question has none."""
+    return _best_first(pool.similarities.values())
+
+
+def recency(pool: Pool, question: Question, *, by: Moment = "created_at") -> tuple[Hit, ...]:
+    """Newest first; the raw score is the POSIX time."""
+    return _best_first(Hit(memory.id, getattr(memory, by).timestamp()) for memory in pool.memories.values())
+
+
+def access(pool: Pool, question: Question) -> tuple[Hit, ...]:
+    """Most often opened first."""
+    return _best_first(Hit(memory.id, float(memory.access_count)) for memory in pool.memories.values())
+
+
+SIGNALS: Mapping[str, Signal] = {"similarity": similarity, "recency": recency, "access": access}
+
+
+def _best_first(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id)))

@@ -1,0 +1,53 @@
+"""One background thread that works while there is work and sleeps while there is none."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 1.0
+MAX_BACKOFF_SECONDS = 60.0
+
+
+class Worker:
+    """Calls `step` until it says there is nothing left, then waits to be woken. A failing step is retried later."""
+
+    def __init__(self, step: Callable[[], bool], name: str) -> None:
+        self._step = step
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wake.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self, timeout_seconds: float = 30.0) -> None:
+        """Ask the thread to end after the step it is in, and wait for it."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        pause = IDLE_SECONDS
+        while not self.stopping:
+            try:
+                more = self._step()
+                pause = IDLE_SECONDS
+            except Exception as error:  # upkeep must survive whatever a model or a disk does
+                log.warning("background work failed: %s", type(error).__name__)
+                more, pause = False, min(pause * 2, MAX_BACKOFF_SECONDS)
+            if not more:
+                self._wake.wait(pause)
+                self._wake.clear()

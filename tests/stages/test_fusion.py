@@ -1,0 +1,144 @@
+"""Fusion by hand: small lists whose sums can be checked with a pencil."""
+
+from __future__ import annotations
+
+import pytest
+
+import recollect
+from recollect.domain.ranking import Hit, RankedList
+from recollect.stages.fusion import FUSIONS, convex, fuse, ranks, reachable, rrf, scaled
+
+
+def ranked(name: str, *ids: str, weight: float = 1.0) -> RankedList:
+    return RankedList(name, tuple(Hit(id, 1.0 - place / 10) for place, id in enumerate(ids)), weight)
+
+
+def scored(name: str, weight: float = 1.0, **scores: float) -> RankedList:
+    hits = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return RankedList(name, tuple(Hit(id, score) for id, score in hits), weight)
+
+
+@pytest.mark.covers("fusion.rrf")
+def test_score_is_the_sum_of_weight_over_k_plus_rank() -> None:
+    fused = {one.id: one for one in rrf([ranked("lexical", "a", "b"), ranked("dense", "b", "c", weight=0.5)])}
+    assert fused["a"].score == pytest.approx(1 / 61, abs=1e-15)
+    assert fused["b"].score == pytest.approx(1 / 62 + 0.5 / 61, abs=1e-15)
+    assert fused["c"].score == pytest.approx(0.5 / 62, abs=1e-15)
+
+
+@pytest.mark.covers("fusion.rrf")
+def test_ranks_are_one_based_so_the_zero_based_form_of_seed_003_is_the_same_number() -> None:
+    (only,) = rrf([ranked("lexical", "a")], k=60)
+    assert only.score == 1 / (60 + 0 + 1)
+
+
+@pytest.mark.covers("fusion.rrf")
+def test_k_is_an_argument() -> None:
+    (only,) = rrf([ranked("lexical", "a")], k=10)
+    assert only.score == 1 / 11
+    with pytest.raises(recollect.InvalidInput):
+        rrf([ranked("lexical", "a")], k=-1)
+
+
+@pytest.mark.covers("fusion.absent")
+def test_absent_from_a_list_contributes_exactly_nothing() -> None:
+    alone = rrf([ranked("lexical", "a")])
+    beside = {one.id: one for one in rrf([ranked("lexical", "a"), ranked("dense", "b", "c", "d")])}
+    assert beside["a"].score == alone[0].score
+    assert [one.list for one in beside["a"].contributions] == ["lexical"]
+
+
+@pytest.mark.covers("fusion.one-list")
+def test_one_non_empty_list_keeps_its_order() -> None:
+    fused = rrf([ranked("lexical", "z", "a", "m"), RankedList("dense", ())])
+    assert [one.id for one in fused] == ["z", "a", "m"]
+
+
+@pytest.mark.covers("fusion.ties")
+@pytest.mark.parametrize(
+    ("ties", "expected"), [("dense", [1, 1, 2, 3]), ("competition", [1, 1, 3, 4]), ("ordinal", [1, 2, 3, 4])]
+)
+def test_equal_scores_share_ranks_as_the_profile_says(ties: str, expected: list[int]) -> None:
+    hits = [Hit("a", 0.9), Hit("b", 0.9), Hit("c", 0.5), Hit("d", 0.4)]
+    assert ranks(hits, ties) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.covers("fusion.ties")
+def test_near_ties_count_as_ties_only_within_epsilon() -> None:
+    hits = [Hit("a", 0.9), Hit("b", 0.8999), Hit("c", 0.5)]
+    assert ranks(hits, "dense") == [1, 2, 3]
+    assert ranks(hits, "dense", 0.001) == [1, 1, 2]
+
+
+@pytest.mark.covers("fusion.ties")
+def test_equal_fused_scores_go_by_id_or_by_first_appearance() -> None:
+    lists = [ranked("dense", "z"), ranked("lexical", "a")]
+    assert [one.id for one in rrf(lists, equal="id")] == ["a", "z"]
+    assert [one.id for one in rrf(lists, equal="first_seen")] == ["z", "a"]
+    assert [one.id for one in rrf(lists[::-1], equal="first_seen")] == ["z", "a"]
+
+
+@pytest.mark.covers("fusion.zero-weight")
+@pytest.mark.parametrize("kind", sorted(FUSIONS))
+def test_weight_zero_lets_nothing_in_on_either_side(kind: str) -> None:
+    silent, heard = ranked("dense", "a", "b", weight=0.0), ranked("lexical", "b", "c")
+    for lists in ([silent, heard], [heard, silent]):
+        fused = FUSIONS[kind](lists)
+        assert {one.id for one in fused} == {"b", "c"}
+        assert all(part.list == "lexical" for one in fused for part in one.contributions)
+
+
+@pytest.mark.covers("fusion.convex")
+def test_tm2c2_scales_from_the_theoretical_minimum_to_the_maximum_of_the_query() -> None:
+    lists = [scored("lexical", 0.8, a=10.0, b=5.0), scored("dense", 0.2, a=0.5, c=0.0)]
+    fused = {one.id: one.score for one in convex(lists, norm="tm2c2", minimums={"lexical": 0.0, "dense": -1.0})}
+    assert fused["a"] == pytest.approx(0.8 * 1 + 0.2 * 1)
+    assert fused["b"] == pytest.approx(0.8 * 0.5)
+    assert fused["c"] == pytest.approx(0.2 * (1 / 1.5))
+
+
+@pytest.mark.covers("fusion.convex")
+def test_minmax_gives_the_worst_of_a_list_nothing_and_a_lone_hit_everything() -> None:
+    fused = {one.id: one.score for one in convex([scored("lexical", a=10.0, b=6.0, c=2.0)], norm="minmax")}
+    assert fused == {"a": 1.0, "b": 0.5, "c": 0.0}
+    assert [one.score for one in convex([scored("lexical", a=3.0)], norm="minmax")] == [1.0]
+
+
+@pytest.mark.covers("fusion.convex")
+def test_alpha_is_the_share_of_one_list_and_the_others_divide_the_rest() -> None:
+    lists = [scored("lexical", 3.0, a=1.0), scored("context", 1.0, a=1.0), scored("dense", 9.0, a=1.0)]
+    (only,) = convex(lists, alpha=0.2, alpha_of="dense")
+    assert {part.list: pytest.approx(part.value) for part in only.contributions} == {
+        "context": 0.2,
+        "dense": 0.2,
+        "lexical": 0.6,
+    }
+
+
+@pytest.mark.covers("fusion.scaled")
+@pytest.mark.parametrize(("raw", "expected"), [(-3.0, 0.0), (0.0, 0.0), (5.0, 0.2), (25.0, 1.0), (40.0, 1.0)])
+def test_scaled_is_the_raw_score_over_25_between_0_and_1(raw: float, expected: float) -> None:
+    (only,) = scaled([RankedList("lexical", (Hit("a", raw),))])
+    assert only.score == pytest.approx(expected)
+
+
+@pytest.mark.covers("fusion.reach")
+def test_the_graph_of_seed_001_cannot_reach_the_top_50_and_at_weight_1_it_can() -> None:
+    weights = {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
+    assert reachable(weights, k=60, top=50) == {"lexical": True, "dense": True, "graph": False}
+    assert reachable({**weights, "graph": 1.0}, k=60, top=50)["graph"]
+    assert not reachable({**weights, "graph": 0.0}, k=60, top=50)["graph"]
+
+
+@pytest.mark.covers("fusion.rrf", "fusion.pure")
+def test_fuse_takes_plain_ids_and_returns_reasons() -> None:
+    fused = fuse({"lexical": ["a", "b"], "dense": ["b"]}, weights={"dense": 2.0}, k=60)
+    assert [one.id for one in fused] == ["b", "a"]
+    best = fused[0]
+    assert best.score == pytest.approx(1 / 62 + 2 / 61)
+    assert {(part.list, part.rank, part.weight) for part in best.contributions} == {
+        ("dense", 1, 2.0),
+        ("lexical", 2, 1.0),
+    }
+    with pytest.raises(recollect.InvalidInput):
+        fuse({"lexical": ["a"]}, weights={"lexcial": 1.0})

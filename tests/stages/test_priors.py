@@ -1,0 +1,114 @@
+"""Each prior by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recollect.domain.memory import Memory
+from recollect.domain.question import Question, TimeWindow
+from recollect.stages.priors import (
+    PRIORS,
+    confidence,
+    decay,
+    exact,
+    freshness,
+    importance,
+    intent,
+    promote,
+    temporal,
+    types,
+)
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+QUESTION = Question("q", NOW)
+
+
+def memory(**fields: object) -> Memory:
+    return replace(Memory("m", "text", created_at=NOW), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.covers("prior.importance")
+@pytest.mark.parametrize(("given", "factor"), [(0.0, 0.7), (0.5, 0.85), (1.0, 1.0)])
+def test_importance_multiplies_by_07_plus_03_importance(given: float, factor: float) -> None:
+    assert importance(2.0, memory(importance=given), QUESTION) == pytest.approx(2.0 * factor, abs=1e-15)
+
+
+@pytest.mark.covers("prior.importance")
+@pytest.mark.parametrize("sort_by", ["importance", "recency"])
+def test_importance_acts_only_where_relevance_decides(sort_by: str) -> None:
+    asked = replace(QUESTION, sort_by=sort_by)  # type: ignore[arg-type]
+    assert importance(2.0, memory(importance=0.1), asked) == 2.0
+
+
+@pytest.mark.covers("two-stage.boost")
+@pytest.mark.parametrize(("given", "added"), [(0.79, 0.0), (0.8, 1 / 61 - 1 / 71), (1.0, 1 / 61 - 1 / 71)])
+def test_high_importance_adds_the_worth_of_ten_places(given: float, added: float) -> None:
+    assert promote(0.5, memory(importance=given), QUESTION, k=60) == pytest.approx(0.5 + added, abs=1e-15)
+
+
+@pytest.mark.covers("budget.hybrid", "budget.lexical")
+def test_confidence_multiplies() -> None:
+    assert confidence(0.5, memory(confidence=0.6), QUESTION) == pytest.approx(0.3)
+
+
+@pytest.mark.covers("budget.decay")
+@pytest.mark.parametrize(("days", "factor"), [(0, 1.0), (30, 0.5), (60, 0.25), (15, 0.5**0.5), (-5, 1.0)])
+def test_decay_halves_every_thirty_days_and_the_future_is_not_punished(days: float, factor: float) -> None:
+    old = memory(created_at=NOW - timedelta(days=days))
+    assert decay(1.0, old, QUESTION) == pytest.approx(factor, abs=1e-15)
+
+
+@pytest.mark.covers("budget.decay")
+def test_half_life_is_a_setting_and_pinned_memories_do_not_decay() -> None:
+    old = memory(created_at=NOW - timedelta(days=30))
+    assert decay(1.0, old, QUESTION, half_life_days=15) == pytest.approx(0.25)
+    assert decay(1.0, replace(old, pinned=True), QUESTION) == 1.0
+
+
+def test_freshness_takes_at_most_its_share() -> None:
+    ancient = memory(created_at=NOW - timedelta(days=36500))
+    assert freshness(1.0, ancient, QUESTION, share=0.1) == pytest.approx(0.9)
+    assert freshness(1.0, replace(ancient, pinned=True), QUESTION) == 1.0
+
+
+@pytest.mark.covers("budget.types")
+def test_type_weights_are_optional_and_unknown_types_count_one() -> None:
+    assert types(1.0, memory(type="gotcha"), QUESTION) == 1.0
+    assert types(1.0, memory(type="gotcha"), QUESTION, weights={"gotcha": 1.5}) == 1.5
+    assert types(1.0, memory(type="never-heard-of"), QUESTION, weights={"gotcha": 1.5}) == 1.0
+
+
+@pytest.mark.covers("ladder.temporal")
+def test_a_time_window_favours_and_does_not_filter() -> None:
+    asked = replace(QUESTION, window=TimeWindow(NOW - timedelta(days=7), NOW))
+    assert temporal(1.0, memory(created_at=NOW - timedelta(days=3)), asked, inside=1.5) == 1.5
+    assert temporal(1.0, memory(created_at=NOW - timedelta(days=30)), asked, inside=1.5) == 1.0
+    assert temporal(1.0, memory(created_at=NOW), asked, inside=1.5) == 1.0, "the end is exclusive"
+    assert temporal(1.0, memory(), QUESTION, inside=1.5) == 1.0
+
+
+@pytest.mark.covers("ladder.intent")
+def test_intent_changes_nothing_without_an_intent() -> None:
+    assert intent(1.0, memory(type="preference"), QUESTION) == 1.0
+    assert intent(1.0, memory(type="preference"), replace(QUESTION, intents=("preference",))) > 1.0
+
+
+@pytest.mark.covers("fusion.exact-bonus")
+def test_the_exact_bonus_goes_to_memories_that_hold_the_words_in_a_row() -> None:
+    asked = replace(QUESTION, words=("retry", "budget"))
+    assert exact(0.1, memory(content="The Retry  budget is 3"), asked, k=60) == pytest.approx(0.1 + 1 / 61)
+    assert exact(0.1, memory(content="budget for a retry"), asked, k=60) == 0.1
+    assert exact(0.1, memory(content="anything"), replace(QUESTION, words=()), k=60) == 0.1
+
+
+@pytest.mark.covers("fusion.exact-bonus")
+def test_the_exact_bonus_is_off_by_default() -> None:
+    from recollect import profiles
+
+    assert "exact" in PRIORS
+    assert not [
+        name for name in profiles.builtin_names() if any(one.kind == "exact" for one in profiles.load(name).priors)
+    ]

@@ -1,0 +1,127 @@
+"""What is returned, and the reason for what is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.domain.memory import Link, Memory
+from recollect.domain.question import Filter, Question
+from recollect.domain.recall import Candidate, Pool
+from recollect.stages.selection import budget, chain_head, distinct, floor, redirect, top
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+QUESTION = Question("q", NOW, limit=5)
+
+
+def candidate(id: str, content: str = "", score: float = 0.5) -> Candidate:
+    return Candidate(Memory(id, content or f"text of {id}"), score)
+
+
+def pool(*memories: Candidate | Memory, links: tuple[Link, ...] = ()) -> Pool:
+    every = [one.memory if isinstance(one, Candidate) else one for one in memories]
+    return Pool({one.id: one for one in every}, links=links)
+
+
+def supersedes(newer: str, older: str, days: int = 0) -> Link:
+    return Link(newer, "supersedes", older, NOW + timedelta(days=days))
+
+
+@pytest.mark.covers("prior.links")
+def test_a_superseded_memory_gives_its_rank_to_the_head_of_its_chain() -> None:
+    old, other, new = candidate("old", score=0.9), candidate("other", score=0.5), Memory("new", "the newest")
+    middle = Memory("middle", "in between")
+    links = (supersedes("middle", "old"), supersedes("new", "middle"))
+    kept, dropped = redirect([old, other], pool(old, other, middle, new, links=links), QUESTION)
+    assert [(one.id, one.redirected_from, one.score) for one in kept] == [("new", "old", 0.9), ("other", None, 0.5)]
+    assert dropped == []
+
+
+@pytest.mark.covers("prior.links")
+def test_the_head_is_returned_once_at_its_best_rank() -> None:
+    old, new = candidate("old", score=0.9), candidate("new", score=0.8)
+    kept, dropped = redirect([old, new], pool(old, new, links=(supersedes("new", "old"),)), QUESTION)
+    assert [one.id for one in kept] == ["new"]
+    assert [(one.id, one.stage) for one in dropped] == [("new", "redirect")]
+
+
+@pytest.mark.covers("prior.links")
+def test_cycles_and_long_chains_end() -> None:
+    ring = [candidate(id) for id in "abc"]
+    links = (supersedes("b", "a"), supersedes("c", "b"), supersedes("a", "c"))
+    assert chain_head("a", pool(*ring, links=links)).id == "c"
+    chain = [Memory(f"m{number:02}", "x") for number in range(30)]
+    along = tuple(supersedes(f"m{number + 1:02}", f"m{number:02}") for number in range(29))
+    assert chain_head("m00", pool(*chain, links=along)).id == "m10", "depth is at most ten"
+
+
+@pytest.mark.covers("prior.links")
+def test_a_head_outside_the_pool_is_not_followed_and_an_excluded_head_hides_what_it_supersedes() -> None:
+    old, new = candidate("old"), candidate("new")
+    links = (supersedes("new", "old"),)
+    assert [one.id for one in redirect([old], pool(old, links=links), QUESTION)[0]] == ["old"]
+    asked = replace(QUESTION, filter=Filter(exclude=frozenset({"new"})))
+    kept, dropped = redirect([old], pool(old, new, links=links), asked)
+    assert kept == [] and "excluded" in dropped[0].reason
+
+
+@pytest.mark.covers("prior.links")
+def test_resolutions_are_attached_three_at_most() -> None:
+    problem = candidate("problem")
+    fixes = [Memory(f"fix{number}", "a fix") for number in range(5)]
+    links = tuple(Link("problem", "resolved-by", fix.id) for fix in fixes)
+    ((only,), _) = redirect([problem], pool(problem, *fixes, links=links), QUESTION)
+    assert only.resolved_by == ("fix0", "fix1", "fix2")
+
+
+@pytest.mark.covers("budget.floor")
+def test_below_the_floor_is_dropped_with_its_reason_and_on_it_is_kept() -> None:
+    kept, dropped = floor([candidate("a", score=0.05), candidate("b", score=0.0499)], pool(), QUESTION, minimum=0.05)
+    assert [one.id for one in kept] == ["a"]
+    assert (dropped[0].id, dropped[0].stage, dropped[0].reason) == ("b", "floor", "below 0.05")
+
+
+@pytest.mark.covers("budget.distinct")
+def test_a_near_duplicate_of_a_better_one_is_skipped_and_a_different_fact_is_not() -> None:
+    texts = ["SQLite WAL is important", "SQLite WAL mode matters", "SQLite WAL is important on port 5433"]
+    kept, dropped = distinct([candidate(f"m{place}", text) for place, text in enumerate(texts)], pool(), QUESTION)
+    assert [one.id for one in kept] == ["m0", "m2"]
+    assert [(one.id, one.reason) for one in dropped] == [("m1", "near-duplicate of m0")]
+
+
+@pytest.mark.covers("budget.tokens", "two-stage.top3")
+def test_top_returns_as_many_as_asked() -> None:
+    five = [candidate(id) for id in "abcde"]
+    kept, dropped = top(five, pool(), replace(QUESTION, limit=3))
+    assert [one.id for one in kept] == ["a", "b", "c"]
+    assert [one.id for one in dropped] == ["d", "e"]
+    assert len(top(five, pool(), QUESTION, most=2)[0]) == 2
+
+
+@pytest.mark.covers("budget.tokens")
+def test_the_budget_stops_at_the_first_that_does_not_fit_or_skips_it() -> None:
+    found = [candidate("a", "x" * 1200), candidate("b", "y" * 1200), candidate("c", "z" * 80)]
+    kept, dropped = budget(found, pool(), QUESTION, tokens_limit=500)
+    assert [one.id for one in kept] == ["a"]
+    assert [one.id for one in dropped] == ["b", "c"]
+    assert [one.id for one in budget(found, pool(), QUESTION, tokens_limit=500, overflow="skip")[0]] == ["a", "c"]
+
+
+@pytest.mark.covers("budget.tokens")
+def test_the_request_overrides_the_budget_of_the_profile_and_none_means_no_limit() -> None:
+    found = [candidate("a", "x" * 400), candidate("b", "y" * 400)]
+    assert len(budget(found, pool(), replace(QUESTION, budget_tokens=150), tokens_limit=500)[0]) == 1
+    assert len(budget(found, pool(), QUESTION)[0]) == 2
+
+
+@pytest.mark.covers("budget.tokens")
+@given(st.lists(st.integers(1, 4000), max_size=8), st.integers(1, 600), st.sampled_from(["stop", "skip"]))
+def test_nothing_ever_blows_the_budget(lengths: list[int], limit: int, overflow: str) -> None:
+    found = [candidate(f"m{place}", ("word " * length)[:length]) for place, length in enumerate(lengths)]
+    kept, dropped = budget(found, pool(), QUESTION, tokens_limit=limit, overflow=overflow)
+    assert sum(len(one.excerpt if one.excerpt is not None else one.memory.content) / 4 for one in kept) <= limit
+    assert {one.id for one in kept} | {one.id for one in dropped} == {one.id for one in found}
