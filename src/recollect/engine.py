@@ -1,0 +1,536 @@
+"""Engine: wires store, encoders and profiles together. Every door is a skin over it.
+
+Thread-safe. A write returns when it is durable and never waits for a model; a background thread embeds what was
+written and records what was surfaced.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from recollect import encoders, pipeline, profiles, recollection, upkeep, writing
+from recollect import settings as configuration
+from recollect.domain.changes import SetSetting, Touch
+from recollect.domain.errors import InvalidInput, NotFound
+from recollect.domain.memory import Link, Memory, Receipt, Scope
+from recollect.domain.profile import LiveSetting, Profile
+from recollect.domain.question import MODES, SORTS, Filter, Mode, SortBy
+from recollect.domain.recall import Recall
+from recollect.identity import new_id
+from recollect.legs.running import Tools
+from recollect.ports import Embedder, EmbeddingProgress, Finding, Reranker, Store, StoreStats
+from recollect.recollection import Recollection
+from recollect.settings import Settings
+from recollect.stages.markers import Marker, markers
+from recollect.stages.parse import parse
+from recollect.worker import Worker
+
+Time = datetime | str | None
+Choice = str | None
+
+MAX_LIMIT = 200
+WORKERS = 8
+TOUCHES_AT_ONCE = 1000
+RECOLLECTION_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """One memory with what surrounds it."""
+
+    memory: Memory
+    links: tuple[Link, ...]
+    neighbours: tuple[Memory, ...]
+
+
+def open_engine(
+    target: str | Path | None = None,
+    *,
+    profile: Choice = None,
+    embedder: Embedder | Choice = None,
+    reranker: Reranker | Choice = None,
+    home: str | Path | None = None,
+    background: bool = True,
+    read_only: bool = False,
+) -> Engine:
+    """Open a memory: a path, ":memory:", a postgresql:// URL, or nothing for the user's default store.
+
+    embedder and reranker: an object with the port's methods, or a name as in `recollect models list`, a folder, a
+    URL, "fake" or "none". Without any model everything works, by words alone.
+    """
+    chosen = configuration.load(
+        home=home,
+        store=None if target is None else str(target),
+        profile=profile,
+        embedder=embedder if isinstance(embedder, str) else None,
+        reranker=reranker if isinstance(reranker, str) else None,
+    )
+    store = open_store(chosen.store, read_only=read_only)
+    meaning = embedder if embedder is not None and not isinstance(embedder, str) else _embedder(chosen)
+    judge = reranker if reranker is not None and not isinstance(reranker, str) else _reranker(chosen)
+    return Engine(store, chosen, meaning, judge, background=background and not read_only)
+
+
+def open_store(target: str, *, read_only: bool = False) -> Store:
+    """The one place that knows which engine a target belongs to."""
+    if target.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput("PostgreSQL is not supported by this version", "give a file path")
+    from recollect.stores.sqlite import open_sqlite
+
+    return open_sqlite(target if target == ":memory:" else Path(target).expanduser(), read_only=read_only)
+
+
+def _embedder(chosen: Settings) -> Embedder | None:
+    return encoders.open_embedder(chosen.embedder, chosen.models, model=chosen.embedder_model, key=chosen.embedder_key)
+
+
+def _reranker(chosen: Settings) -> Reranker | None:
+    return encoders.open_reranker(chosen.reranker, chosen.models, model=chosen.reranker_model, key=chosen.reranker_key)
+
+
+class Engine(AbstractContextManager["Engine"]):
+    """An open memory."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
+        *,
+        background: bool = True,
+        patience_ms: float = 5000.0,
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.embedder = embedder
+        self.policy = writing.WritePolicy()
+        self._executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="recollect-leg")
+        self._tools = Tools(store, self._executor, embedder, reranker, patience_ms)
+        self._touches: list[Touch] = []
+        self._touching = threading.Lock()
+        self._embedding = threading.Lock()
+        self._has_vectors = False
+        self._closed = False
+        self._worker = Worker(self._background_step, "recollect-upkeep")
+        if background:
+            self._worker.start()
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def remember(
+        self,
+        content: str,
+        *,
+        type: str = "fact",
+        tags: Sequence[str] = (),
+        confidence: float = 0.8,
+        importance: float | str = 0.5,
+        scope: Scope | None = None,
+        source: str = "",
+        key: str | None = None,
+        created_at: Time = None,
+        pinned: bool = False,
+        sensitive: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        dedupe: bool = True,
+        now: Time = None,
+    ) -> Receipt:
+        """Store one memory; returns when it is durable. A near-duplicate raises the confidence of what stands."""
+        draft = writing.Draft(
+            content=content,
+            type=type,
+            tags=tuple(tags),
+            confidence=confidence,
+            importance=importance,
+            scope=scope or Scope(),
+            source=source,
+            key=key,
+            created_at=_moment(created_at),
+            pinned=pinned,
+            sensitive=sensitive,
+            metadata=metadata or {},
+        )
+        policy = self.policy if dedupe else replace(self.policy, dedupe=False)
+        receipt = writing.remember(self.store, draft, id=new_id(), now=_moment(now) or _now(), policy=policy)
+        self._worker.wake()
+        return receipt
+
+    def remember_many(self, drafts: Iterable[writing.Draft], *, dedupe: bool = True, now: Time = None) -> list[Receipt]:
+        """Store many memories, a bounded batch per transaction; the order of the receipts is that of the drafts."""
+        policy = self.policy if dedupe else replace(self.policy, dedupe=False)
+        receipts = writing.remember_many(self.store, drafts, new_id=new_id, now=_moment(now) or _now(), policy=policy)
+        self._worker.wake()
+        return receipts
+
+    def capture(self, text: str, *, scope: Scope | None = None, source: str = "", now: Time = None) -> list[Receipt]:
+        """Remember what an agent's output marks: `[MEMORY]` lines and phrasings such as "Decision: …"."""
+        found: Sequence[Marker] = markers(text)
+        drafts = [
+            writing.Draft(
+                content=one.content,
+                type=one.type,
+                tags=one.tags,
+                confidence=one.confidence,
+                scope=scope or Scope(),
+                source=source,
+                captured=True,
+            )
+            for one in found
+        ]
+        return self.remember_many(drafts, now=now)
+
+    def update(self, id: str, *, version: int | None = None, now: Time = None, **changes: Any) -> Memory:
+        """Change fields of a memory; with `version`, only if nobody changed it meanwhile (Conflict)."""
+        memory = writing.update(
+            self.store, id, now=_moment(now) or _now(), version=version, policy=self.policy, **changes
+        )
+        self._worker.wake()
+        return memory
+
+    def pin(self, id: str, pinned: bool = True) -> Memory:
+        """A pinned memory neither decays nor is merged away."""
+        return self.update(id, pinned=pinned)
+
+    def forget(self, *ids: str) -> int:
+        """Delete without remnants; a tombstone keeps the same text from coming back by itself."""
+        gone = writing.forget(self.store, ids)
+        recollection.forget(self.settings.recollections, ids)
+        return gone
+
+    def link(self, source: str, type: str, target: str, *, now: Time = None) -> Link:
+        """Connect two memories: supersedes, resolved-by, part-of, see-also."""
+        return writing.link(self.store, source, type, target, now=_moment(now) or _now())
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        query: str,
+        *,
+        profile: str | None = None,
+        limit: int | None = None,
+        mode: Mode = "auto",
+        scope: Scope | None = None,
+        sessions: Sequence[str] = (),
+        exclude: Iterable[str] = (),
+        type: str | Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+        after: Time = None,
+        before: Time = None,
+        budget_tokens: int | None = None,
+        sort_by: SortBy = "relevance",
+        now: Time = None,
+        rerank: bool | None = None,
+        aliases: Mapping[str, str | Sequence[str]] | None = None,
+        options: Mapping[str, Any] | None = None,
+        explicit: bool = False,
+    ) -> Recall:
+        """The memories that matter for a query, best first, with the reason for every rank.
+
+        explicit: an agent or person asked for this by name, so the memories returned count as used; otherwise they
+        only count as seen.
+        """
+        _check_request(query, limit, mode, sort_by, budget_tokens)
+        asked_at = _moment(now) or _now()
+        chosen, notes = self._profile(profile, options, rerank)
+        wanted = Filter(
+            **self._scope(chosen, scope, sessions),
+            types=(type,) if isinstance(type, str) else tuple(type or ()),
+            tags=tuple(tags),
+            after=_moment(after),
+            before=_moment(before),
+            exclude=frozenset(exclude),
+        )
+        question = parse(
+            query,
+            now=asked_at,
+            filter=wanted,
+            limit=limit or chosen.limit,
+            mode=mode,
+            sort_by=sort_by,
+            budget_tokens=budget_tokens,
+            aliases=aliases or {},
+            **chosen.query.options,
+        )
+        answer = pipeline.recall(question, chosen, self._tools)
+        if notes:
+            answer = replace(answer, trace=replace(answer.trace, notes=(*notes, *answer.trace.notes)))
+        self._touch([hit.id for hit in answer], asked_at, explicit)
+        return answer if profile is None else replace(answer, profile=Path(profile).stem)
+
+    def recollect(
+        self,
+        prompt: str,
+        session: str,
+        *,
+        scope: Scope | None = None,
+        profile: str | None = None,
+        force: bool = False,
+        topic_gate: bool = True,
+        now: Time = None,
+        **asked: Any,
+    ) -> tuple[Recollection, bool]:
+        """The recollection for a session's prompt, written to its file; the flag tells whether it is new.
+
+        While the prompt stays on the topic of the previous one, the old recollection stands, unless forced.
+        """
+        moment = _moment(now) or _now()
+        before = recollection.read(self.settings.recollections, session)
+        vector = self._prompt_vector(prompt) if topic_gate else ()
+        if before is not None and not force and topic_gate and recollection.same_topic(before.vector, vector):
+            return before, False
+        answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
+        fresh = Recollection(session, moment.isoformat(), tuple(hit.id for hit in answer), answer.render(), vector)
+        recollection.write(self.settings.recollections, fresh)
+        return fresh, True
+
+    def get(self, id: str) -> Memory:
+        """One memory, as it is. Looking does not count as using."""
+        found = self.store.records.fetch([id])
+        if not found:
+            raise NotFound(f"there is no memory {id}", "ids come from recall, list or remember")
+        return found[0]
+
+    def expand(self, id: str, *, now: Time = None) -> Expanded:
+        """One memory with its links and linked memories; this counts as using it."""
+        memory = self.get(id)
+        links = self.store.links.links([id]) if self.store.links is not None else []
+        others = dict.fromkeys(end for link in links for end in (link.source, link.target) if end != id)
+        neighbours = [
+            one for one in self.store.records.fetch(list(others)) if one.scope.namespace == memory.scope.namespace
+        ]
+        self._touch([id], _moment(now) or _now(), explicit=True)
+        return Expanded(memory, tuple(links), tuple(neighbours))
+
+    def list(
+        self,
+        *,
+        scope: Scope | None = None,
+        type: str | Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+        after: Time = None,
+        before: Time = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> list[Memory]:
+        """Memories newest first; `cursor` is the id of the last one of the previous page."""
+        where = scope or Scope()
+        wanted = Filter(
+            namespace=where.namespace,
+            project=where.project,
+            sessions=(where.session,) if where.session else (),
+            types=(type,) if isinstance(type, str) else tuple(type or ()),
+            tags=tuple(tags),
+            after=_moment(after),
+            before=_moment(before),
+        )
+        return self.store.records.scan(wanted, limit=min(max(limit, 0), 1000), after=cursor)
+
+    # --- settings ---------------------------------------------------------------------------------------------------
+
+    def live_settings(self, profile: str | None = None) -> dict[str, float]:
+        """The knobs of the profiles that have some, with their current values."""
+        stored = self.store.care.settings()
+        values: dict[str, float] = {}
+        for name in [profile] if profile else profiles.names(self.settings.profiles):
+            plain = profiles.load(name, self.settings.profiles)
+            for knob in plain.settings:
+                values[knob.name] = float(stored.get(knob.name, _value_at(plain, knob.sets)))
+        return values
+
+    def change_settings(self, changes: Mapping[str, Any]) -> dict[str, float]:
+        """Turn knobs, all or none; effective on the next recall in every process that has the store open."""
+        knobs = self._knobs()
+        for name, value in changes.items():
+            knob = knobs.get(name)
+            if knob is None:
+                raise InvalidInput(f"there is no setting {name!r}", f"known: {', '.join(sorted(knobs))}", name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InvalidInput(f"{name} must be a number, not {value!r}", "", name)
+            if not knob.minimum <= value <= knob.maximum:
+                limits = f"between {knob.minimum:g} and {knob.maximum:g}"
+                raise InvalidInput(f"{name} must lie {limits}, not {value!r}", f"choose a value {limits}", name)
+        self.store.records.write([SetSetting(name, float(value)) for name, value in changes.items()])
+        return self.live_settings()
+
+    def _knobs(self) -> dict[str, LiveSetting]:
+        every = (profiles.load(name, self.settings.profiles) for name in profiles.names(self.settings.profiles))
+        return {knob.name: knob for one in every for knob in one.settings}
+
+    # --- care -------------------------------------------------------------------------------------------------------
+
+    def upkeep(
+        self,
+        *,
+        budget_seconds: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        now: Time = None,
+    ) -> upkeep.UpkeepReport:
+        """Do now what the background would do: embed what waits, record what was surfaced, tidy the store."""
+        touched = self._flush_touches()
+        with self._embedding:
+            embedded = upkeep.embed_backlog(
+                self.store, self.embedder, budget_seconds=budget_seconds, progress=progress, policy=self.policy,
+                now=_moment(now) or _now(),
+            )  # fmt: skip
+        recollection.prune(self.settings.recollections, _now() - timedelta(days=RECOLLECTION_DAYS))
+        return upkeep.UpkeepReport(embedded=embedded, touched=touched, tidied=self.store.care.tidy())
+
+    def consolidate(self, *, dry_run: bool = False, now: Time = None, limit: int = 10_000) -> upkeep.Consolidation:
+        """Merge what write-time checks missed. Nothing is lost: the kept memory supersedes the others."""
+        return upkeep.consolidate(self.store, self.embedder, dry_run=dry_run, now=_moment(now) or _now(), limit=limit)
+
+    def embedding_progress(self) -> EmbeddingProgress | None:
+        """How much of the store has vectors of the current model; None without an embedder."""
+        if self.embedder is None or self.store.vectors is None:
+            return None
+        return self.store.vectors.progress(self.embedder.id)
+
+    def stats(self) -> StoreStats:
+        return self.store.care.stats()
+
+    def check(self, *, repair: bool = False) -> list[Finding]:
+        """Verify checksums and indexes; with `repair`, rebuild what is derived."""
+        return self.store.care.check(repair)
+
+    def backup(self, path: str | Path) -> Path:
+        """A verified, consistent copy while others write."""
+        target = Path(path).expanduser()
+        self.store.care.backup(target)
+        return target
+
+    def close(self) -> None:
+        """Stop the background work, record what was surfaced, release the store. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._worker.stop()
+        try:
+            self._flush_touches()
+        finally:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self.store.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _profile(
+        self, name: str | None, options: Mapping[str, Any] | None, rerank: bool | None
+    ) -> tuple[Profile, tuple[str, ...]]:
+        """The profile asked for with live settings and single options applied, or its form without vectors."""
+        asked = name or self.settings.profile
+        plain = profiles.load(asked, self.settings.profiles)
+        notes: tuple[str, ...] = ()
+        if plain.without_dense and not self._vectors_exist():
+            notes = (f"no vectors yet: {plain.name} ranks as {plain.without_dense}",)
+            asked, plain = plain.without_dense, profiles.load(plain.without_dense, self.settings.profiles)
+        overrides: dict[str, Any] = {}
+        if plain.settings:
+            stored = self.store.care.settings()
+            overrides = {knob.sets: stored[knob.name] for knob in plain.settings if knob.name in stored}
+        if rerank is not None:
+            overrides["rerank.enabled"] = rerank
+        overrides.update(options or {})
+        return (profiles.load(asked, self.settings.profiles, overrides) if overrides else plain), notes
+
+    def _vectors_exist(self) -> bool:
+        if not self._has_vectors:
+            progress = self.embedding_progress()
+            self._has_vectors = progress is not None and progress.done > 0
+        return self._has_vectors
+
+    def _scope(self, profile: Profile, scope: Scope | None, sessions: Sequence[str]) -> dict[str, Any]:
+        """A profile may widen a session to its project's sessions: both legs then search the same scope."""
+        where = scope or Scope()
+        wanted = tuple(sessions) or ((where.session,) if where.session else ())
+        if profile.scope == "project" and where.session and not sessions:
+            owners = (
+                (where.project,)
+                if where.project
+                else self.store.records.lookup(where.namespace, session=where.session).session_projects
+            )
+            if owners:
+                return {"namespace": where.namespace, "project": owners[0], "sessions": ()}
+        return {"namespace": where.namespace, "project": where.project, "sessions": wanted}
+
+    def _prompt_vector(self, prompt: str) -> tuple[float, ...]:
+        if self.embedder is None or not prompt.strip():
+            return ()
+        future = self._executor.submit(self.embedder.embed_query, prompt)
+        try:
+            return tuple(float(one) for one in future.result(self._tools.patience_ms / 1000))
+        except Exception:  # no vector, no topic: the recollection is made anew
+            return ()
+
+    def _touch(self, ids: Sequence[str], at: datetime, explicit: bool) -> None:
+        """Queued: reading never writes in line."""
+        if not ids:
+            return
+        with self._touching:
+            if len(self._touches) < TOUCHES_AT_ONCE:
+                self._touches.append(Touch(tuple(ids), at, count=1 if explicit else 0))
+        self._worker.wake()
+
+    def _flush_touches(self) -> int:
+        with self._touching:
+            waiting, self._touches = self._touches, []
+        if waiting:
+            self.store.records.write(waiting)
+        return len(waiting)
+
+    def _background_step(self) -> bool:
+        """One bounded piece of upkeep; True when there is more."""
+        self._flush_touches()
+        if self.embedder is None or self.store.vectors is None:
+            return False
+        with self._embedding:
+            report = upkeep.embed_backlog(
+                self.store, self.embedder, budget_seconds=1.0, policy=self.policy, now=_now(),
+                stop=lambda: self._worker.stopping,
+            )  # fmt: skip
+        return report.embedded > 0 and not self._worker.stopping
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _moment(value: Time) -> datetime | None:
+    """A datetime or ISO 8601 text as UTC with milliseconds; naive times are UTC."""
+    return None if value is None else writing.as_moment(value)
+
+
+def _value_at(profile: Profile, path: str) -> float:
+    """The number a live setting controls, as the profile has it."""
+    group, name, field = path.split(".")
+    specs = profile.legs if group == "legs" else profile.signals
+    return float(getattr(next(one for one in specs if one.name == name), field))
+
+
+def _check_request(query: str, limit: int | None, mode: str, sort_by: str, budget_tokens: int | None) -> None:
+    if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("the query must be a text", "", "query")
+    if limit is not None and not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit must lie between 1 and {MAX_LIMIT}, not {limit}", "", "limit")
+    if mode not in MODES:
+        raise InvalidInput(f"unknown mode {mode!r}", f"allowed: {', '.join(MODES)}", "mode")
+    if sort_by not in SORTS:
+        raise InvalidInput(f"unknown sort_by {sort_by!r}", f"allowed: {', '.join(SORTS)}", "sort_by")
+    if budget_tokens is not None and budget_tokens < 1:
+        raise InvalidInput("budget_tokens must be at least 1", "", "budget_tokens")

@@ -1,0 +1,288 @@
+"""The library as users hold it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect import Scope
+from recollect.engine import Engine
+from tests.engine.conftest import Open
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def contents(answer: recollect.Recall) -> list[str]:
+    return [hit.memory.content for hit in answer]
+
+
+@pytest.mark.covers("more.late-embedding")
+def test_a_write_is_found_by_words_at_once_and_by_meaning_when_its_embedding_arrives(engine: Engine) -> None:
+    receipt = engine.remember("The kerberos keytab lives on the bastion host")
+    assert receipt.action == "added"
+    assert [hit.id for hit in engine.recall("keytab", mode="bm25")] == [receipt.id]
+    assert len(engine.recall("keytab", mode="semantic")) == 0
+    engine.upkeep()
+    assert [hit.id for hit in engine.recall("keytab", mode="semantic")] == [receipt.id]
+
+
+@pytest.mark.covers("more.late-embedding")
+def test_remember_never_waits_for_a_model(opened: Open) -> None:
+    release = threading.Event()
+
+    class Stuck:
+        id, dimension, max_tokens = "stuck", 4, 512
+
+        def count_tokens(self, text: str) -> int:
+            return 1
+
+        def embed_documents(self, texts: object) -> object:
+            release.wait(30)
+            raise RuntimeError("never")
+
+        embed_query = embed_documents
+
+    engine = opened(embedder=Stuck(), background=True)
+    try:
+        engine.remember("first note about deploys")
+        receipt = engine.remember("second note about lunch")
+        assert engine.get(receipt.id).content == "second note about lunch"
+        assert [hit.id for hit in engine.recall("lunch", mode="bm25")] == [receipt.id]
+    finally:
+        release.set()
+
+
+@pytest.mark.covers("more.late-embedding")
+def test_the_background_embeds_by_itself(opened: Open) -> None:
+    engine = opened(background=True)
+    receipt = engine.remember("The kerberos keytab lives on the bastion host")
+    for _ in range(600):
+        progress = engine.embedding_progress()
+        if progress is not None and progress.done == 1:
+            break
+        threading.Event().wait(0.05)
+    assert [hit.id for hit in engine.recall("keytab", mode="semantic")] == [receipt.id]
+
+
+@pytest.mark.covers("two-stage.touch")
+def test_surfacing_marks_as_seen_and_only_an_explicit_use_counts(engine: Engine) -> None:
+    id = engine.remember("deploy notes", created_at=NOW - timedelta(days=9), now=NOW - timedelta(days=9)).id
+    engine.recall("deploy", now=NOW)
+    engine.upkeep()
+    seen = engine.get(id)
+    assert (seen.accessed_at, seen.access_count) == (NOW, 0)
+    engine.recall("deploy", now=NOW + timedelta(hours=1), explicit=True)
+    engine.expand(id, now=NOW + timedelta(hours=2))
+    engine.upkeep()
+    used = engine.get(id)
+    assert (used.accessed_at, used.access_count) == (NOW + timedelta(hours=2), 2)
+    engine.get(id), engine.list()
+    engine.upkeep()
+    assert engine.get(id) == used
+
+
+@pytest.mark.covers("two-stage.top3", "two-stage.topic-gate")
+def test_recollections_stand_while_the_topic_does(engine: Engine) -> None:
+    engine.remember("the deploy pipeline runs on tuesdays")
+    engine.remember("lunch is served in the canteen at noon")
+    engine.upkeep()
+    first, fresh = engine.recollect("deploy pipeline schedule", "s1", profile="two-stage")
+    assert fresh and "tuesdays" in first.text
+    again, fresh = engine.recollect("deploy pipeline schedule please", "s1", profile="two-stage")
+    assert not fresh and again == first
+    assert engine.recollect("deploy pipeline schedule please", "s1", profile="two-stage", force=True)[1]
+    assert engine.recollect("deploy pipeline schedule please", "s1", profile="two-stage", topic_gate=False)[1]
+    other, fresh = engine.recollect("when is lunch in the canteen", "s1", profile="two-stage")
+    assert fresh and other != first
+    assert engine.recollect("deploy pipeline schedule", "s2", profile="two-stage")[1], "each session has its own"
+
+
+@pytest.mark.covers("two-stage.top3")
+def test_the_recollection_file_is_replaced_whole_and_private(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect import recollection
+
+    engine.remember("the deploy pipeline runs on tuesdays")
+    engine.recollect("deploy", "../../etc/passwd", force=True)
+    folder = engine.settings.recollections
+    (path,) = folder.iterdir()
+    assert path.parent == folder and path.stat().st_mode & 0o077 == 0
+    before = path.read_bytes()
+
+    def crash(*args: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(recollection.os, "fsync", crash)
+    with pytest.raises(OSError, match="disk full"):
+        engine.recollect("deploy again", "../../etc/passwd", force=True)
+    assert [one.read_bytes() for one in folder.iterdir()] == [before]
+
+
+@pytest.mark.covers("more.forget")
+def test_forgetting_takes_the_recollections_that_quote_it(engine: Engine) -> None:
+    id = engine.remember("the deploy password is kept in the vault").id
+    engine.recollect("deploy", "s1", force=True)
+    assert list(engine.settings.recollections.iterdir())
+    engine.forget(id)
+    assert list(engine.settings.recollections.iterdir()) == []
+    assert len(engine.recall("deploy")) == 0
+    with pytest.raises(recollect.NotFound):
+        engine.get(id)
+
+
+@pytest.mark.covers("more.forget")
+def test_a_forgotten_text_does_not_come_back_by_capture_but_a_person_may_say_it_again(engine: Engine) -> None:
+    id = engine.remember("use the legacy endpoint for billing").id
+    engine.forget(id)
+    (receipt,) = engine.capture("[MEMORY] type=fact: use the legacy endpoint for billing")
+    assert receipt.action == "skipped"
+    assert len(engine.recall("billing")) == 0
+    assert engine.remember("use the legacy endpoint for billing").action == "added"
+
+
+@pytest.mark.covers("live.settings")
+def test_live_settings_are_checked_persisted_and_effective_on_the_next_recall(opened: Open) -> None:
+    engine = opened()
+    engine.remember("hello from the other side")
+    assert engine.live_settings() == {"semanticWeight": 1.0, "keywordWeight": 0.0}
+    assert len(engine.recall("hello", profile="live-weights", mode="bm25")) == 0
+    for wrong, field in [
+        ({"keywordWeight": 9}, "keywordWeight"),
+        ({"volume": 1}, "volume"),
+        ({"keywordWeight": "loud"}, "keywordWeight"),
+    ]:
+        with pytest.raises(recollect.InvalidInput) as caught:
+            engine.change_settings({"semanticWeight": 2.0, **wrong})
+        assert caught.value.field == field
+        assert engine.live_settings() == {"semanticWeight": 1.0, "keywordWeight": 0.0}, "nothing was changed"
+    beside = opened()
+    assert engine.change_settings({"keywordWeight": 1.0})["keywordWeight"] == 1.0
+    assert len(engine.recall("hello", profile="live-weights", mode="bm25")) == 1
+    assert len(beside.recall("hello", profile="live-weights", mode="bm25")) == 1, "every process sees it"
+    engine.close()
+    assert opened().live_settings()["keywordWeight"] == 1.0
+
+
+@pytest.mark.covers("live.scope")
+def test_a_session_widens_to_its_project_where_it_has_one(engine: Engine) -> None:
+    def note(word: str, project: str | None, session: str) -> None:
+        engine.remember(f"hello {word}", scope=Scope(project=project, session=session))
+
+    note("alpha", "shop", "s1"), note("beta", "shop", "s2"), note("gamma", "blog", "s3"), note("delta", None, "s4")
+    engine.change_settings({"keywordWeight": 1.0, "semanticWeight": 0.0})
+
+    def ask(**asked: object) -> set[str]:
+        return set(contents(engine.recall("hello", profile="live-weights", **asked)))  # type: ignore[arg-type]
+
+    assert ask(scope=Scope(session="s1")) == {"hello alpha", "hello beta"}
+    assert ask(scope=Scope(session="s4")) == {"hello delta"}
+    assert ask(scope=Scope(session="unknown")) == set()
+    assert ask(sessions=["s1", "s3"]) == {"hello alpha", "hello gamma"}
+
+
+@pytest.mark.covers("budget.hybrid")
+def test_token_budget_ranks_by_words_until_vectors_exist(engine: Engine) -> None:
+    engine.remember("the WAL grows without a checkpoint")
+    for place in range(6):
+        engine.remember(f"unrelated matter number {place} about topic{place}")
+    before = engine.recall("WAL checkpoint", profile="token-budget")
+    assert any("no vectors yet" in note for note in before.trace.notes) and before.profile == "token-budget"
+    assert [part.list for part in before[0].contributions] == ["lexical"]
+    engine.upkeep()
+    after = engine.recall("WAL checkpoint", profile="token-budget")
+    assert {part.list for part in after[0].contributions} == {"lexical", "dense"} and after.trace.notes == ()
+
+
+@pytest.mark.covers("more.model-change")
+def test_a_changed_model_never_mixes_vectors_and_embeds_anew(opened: Open) -> None:
+    from recollect.encoders.fake import FakeEmbedder
+
+    old = opened(embedder=FakeEmbedder(dimension=32))
+    id = old.remember("the kerberos keytab lives on the bastion").id
+    old.upkeep()
+    old.close()
+    new = opened(embedder=FakeEmbedder(dimension=64))
+    assert len(new.recall("keytab", mode="semantic")) == 0, "the other model's vectors are not used"
+    assert [hit.id for hit in new.recall("keytab")] == [id], "search goes on meanwhile"
+    assert new.upkeep().embedded.embedded == 1
+    assert [hit.id for hit in new.recall("keytab", mode="semantic")] == [id]
+
+
+def test_keys_make_writes_idempotent_even_from_many_threads(engine: Engine) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        receipts = list(pool.map(lambda number: engine.remember(f"note {number} of the day", key="k1"), range(24)))
+    assert len({receipt.id for receipt in receipts}) == 1
+    assert sorted(receipt.action for receipt in receipts)[0] == "added"
+    assert [receipt.action for receipt in receipts].count("added") == 1
+    assert len(engine.list()) == 1
+
+
+def test_ids_sort_by_creation(engine: Engine) -> None:
+    made = [engine.remember(f"topic{number} is settled").id for number in range(50)]
+    assert made == sorted(made) and len(set(made)) == 50
+
+
+def test_times_are_accepted_as_text_or_datetime_and_kept_in_utc_with_milliseconds(engine: Engine) -> None:
+    id = engine.remember("noon in Berlin", created_at="2026-06-01T12:00:00.123456+02:00").id
+    assert engine.get(id).created_at == datetime(2026, 6, 1, 10, 0, 0, 123000, tzinfo=UTC)
+    with pytest.raises(recollect.InvalidInput):
+        engine.remember("never", created_at="yesterday-ish")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"limit": 0},
+        {"limit": 999},
+        {"mode": "psychic"},
+        {"sort_by": "mood"},
+        {"budget_tokens": 0},
+        {"profile": "nope"},
+        {"options": {"fusion.q": 1}},
+    ],
+)
+def test_bad_requests_are_typed_errors_with_a_field(engine: Engine, asked: dict[str, object]) -> None:
+    with pytest.raises(recollect.InvalidInput):
+        engine.recall("anything", **asked)  # type: ignore[arg-type]
+
+
+def test_a_profile_can_be_a_file(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("extends = 'token-budget-lexical'\n[[select]]\nkind = 'top'\nmost = 1\n", encoding="utf-8")
+    engine.remember("alpha deploy"), engine.remember("beta deploy notes")
+    answer = engine.recall("deploy", profile=str(path))
+    assert len(answer) == 1 and answer.profile == "mine"
+
+
+def test_the_public_names_are_sorted_and_all_there() -> None:
+    assert recollect.__all__ == sorted(recollect.__all__)
+    for name in recollect.__all__:
+        assert getattr(recollect, name) is not None
+    assert issubclass(recollect.NotFound, recollect.RecollectError)
+    with pytest.raises(AttributeError):
+        _ = recollect.nothing  # type: ignore[attr-defined]
+
+
+def test_closing_twice_is_fine_and_a_context_manager_closes(tmp_path: Path) -> None:
+    with recollect.open(tmp_path / "a.db", embedder="none", reranker="none", home=tmp_path) as memory:
+        memory.remember("one")
+    memory.close()
+    with recollect.open(tmp_path / "a.db", embedder="none", reranker="none", home=tmp_path) as memory:
+        assert contents(memory.recall("one")) == ["one"]
+
+
+@pytest.mark.covers("more.explain", "ladder.trace")
+def test_every_candidate_is_returned_or_dropped_with_a_reason(engine: Engine) -> None:
+    for number in range(12):
+        engine.remember(f"deploy note {number} about topic{number}")
+    engine.upkeep()
+    answer = engine.recall("deploy note", limit=3)
+    listed = {id for ids in answer.trace.lists.values() for id in ids}
+    assert {hit.id for hit in answer} | {one.id for one in answer.dropped} == listed
+    assert all(one.reason and one.stage for one in answer.dropped)
+    trace = answer.trace
+    assert trace.query and trace.attempts and trace.legs["lexical"].ms > 0 and trace.ms > 0 and trace.stages

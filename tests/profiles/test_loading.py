@@ -1,0 +1,125 @@
+"""Profiles as files: what is right is taken as it stands, what is wrong is named with its line."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect import profiles
+from recollect.domain.errors import InvalidInput, InvalidProfile
+
+SOURCE = Path(recollect.__file__).parent
+
+
+def write(folder: Path, text: str, name: str = "mine") -> str:
+    path = folder / f"{name}.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_the_seven_profiles_load() -> None:
+    expected = "balanced importance-prior live-weights retry-ladder token-budget token-budget-lexical two-stage"
+    assert profiles.builtin_names() == expected.split()
+    for name in profiles.builtin_names():
+        profile = profiles.load(name)
+        assert profile.description and profile.legs and profile.select
+
+
+@pytest.mark.covers("prior.weights", "two-stage.lists")
+def test_the_weights_of_the_seeds() -> None:
+    weights = {spec.name: spec.weight for spec in profiles.load("importance-prior").legs}
+    assert weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
+    stage = profiles.load("two-stage")
+    named = {spec.name: spec.weight for spec in (*stage.legs, *stage.signals) if spec.votes}
+    assert named == {"lexical": 1.0, "similarity": 1.0, "recency": 0.6, "access": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("limit = 5\n[fusion]\nkind = 'rrf'\nkk = 60\n", 4, "kk"),
+        ("[fusion]\nkind = 'rff'\n", 2, "rrf"),
+        ("[legs.lexical]\nweight = 'much'\n", 2, "a number"),
+        ("[legs.lexical]\nweight = 500\n", 2, "between 0 and 100"),
+        ("[legs.lexcial]\nweight = 1\n", 1, "lexical"),
+        ("[[priors]]\nkind = 'confidence'\n\n[[priors]]\nkind = 'decay'\nhalf_life_days = -3\n", 6, "between"),
+        ("[fusion]\nties = 'sometimes'\n", 2, "'dense'"),
+        ("limit = 0\n", 1, "between 1 and 200"),
+        ("colour = 'red'\n", 1, "unknown"),
+        ("[ladder]\nrungs = ['initial', 'jump']\n", 2, "jump"),
+        ("[select]\nkind = 'top'\n", 1, "[[select]]"),
+        ("[legs.lexical]\nlimit = true\n", 2, "whole number"),
+        ("[settings.x]\nsets = 'legs.dense.weight'\n", 1, "minimum"),
+    ],
+)
+def test_a_wrong_profile_is_refused_with_its_line_and_what_is_allowed(
+    tmp_path: Path, text: str, line: int, told: str
+) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(InvalidProfile) as caught:
+        profiles.load(path)
+    assert f"{path}:{line}:" in caught.value.message
+    assert told in caught.value.message
+
+
+def test_broken_toml_and_missing_files_are_typed_errors(tmp_path: Path) -> None:
+    with pytest.raises(InvalidProfile, match="not valid TOML"):
+        profiles.load(write(tmp_path, "limit = = 3"))
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        profiles.load(str(tmp_path / "nowhere.toml"))
+    with pytest.raises(InvalidInput, match="no profile 'balancd'"):
+        profiles.load("balancd")
+
+
+def test_a_profile_can_start_from_another(tmp_path: Path) -> None:
+    text = "extends = 'two-stage'\nlimit = 7\n[legs.lexical]\nweight = 2.0\n"
+    profile = profiles.load(write(tmp_path, text))
+    assert profile.limit == 7
+    lexical = next(spec for spec in profile.legs if spec.name == "lexical")
+    assert lexical.weight == 2.0 and lexical.options["limit"] == 50
+    assert profile.priors == profiles.load("two-stage").priors
+    write(tmp_path, "extends = 'loop'", "loop")
+    with pytest.raises(InvalidProfile, match="build on one another"):
+        profiles.load("loop", tmp_path)
+
+
+def test_users_profiles_have_names_and_come_before_built_in_ones(tmp_path: Path) -> None:
+    write(tmp_path, "extends = 'balanced'\nlimit = 9\n", "mine")
+    assert "mine" in profiles.names(tmp_path)
+    assert profiles.load("mine", tmp_path).limit == 9
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path, "limit = 3")
+    assert profiles.load(path).limit == 3
+    write(tmp_path, "limit = 4")
+    assert profiles.load(path).limit == 4
+
+
+def test_single_options_are_replaced_for_one_request() -> None:
+    profile = profiles.load("token-budget", overrides={"fusion.k": 10, "select.floor.minimum": 0.02, "limit": 2})
+    assert profile.fusion.options["k"] == 10.0 and profile.limit == 2
+    assert next(part for part in profile.select if part.kind == "floor").options["minimum"] == 0.02
+    assert profiles.load("token-budget").fusion.options["k"] == 60.0
+    for path, value in [
+        ("fusion.kk", 1),
+        ("select.nothing.minimum", 1),
+        ("fusion.k", -1),
+        ("nonsense", 1),
+        ("select.floor", 3),
+    ]:
+        with pytest.raises(InvalidInput):
+            profiles.load("token-budget", overrides={path: value})
+
+
+def test_no_code_knows_a_profiles_name() -> None:
+    """A profile is data: no comparison in the source may spell one."""
+    names = set(profiles.builtin_names())
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare | ast.Match):
+                spelt = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+                assert not spelt & names, f"{path}:{node.lineno} compares with a profile's name"
