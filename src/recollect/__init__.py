@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     )
     from recollect.domain.memory import Link, Memory, Receipt, Scope
     from recollect.domain.ranking import Contribution, Fused
-    from recollect.domain.recall import Recall, RecallHit
-    from recollect.engine import Engine, Expanded
+    from recollect.domain.recall import Expanded, Recall, RecallHit
+    from recollect.engine import Engine
     from recollect.engine import open_engine as open
     from recollect.stages.fusion import fuse
     from recollect.writing import Draft
@@ -42,7 +42,7 @@ _HOMES = {
     "Corrupt": "recollect.domain.errors",
     "Draft": "recollect.writing",
     "Engine": "recollect.engine",
-    "Expanded": "recollect.engine",
+    "Expanded": "recollect.domain.recall",
     "Fused": "recollect.domain.ranking",
     "InvalidInput": "recollect.domain.errors",
     "InvalidProfile": "recollect.domain.errors",

@@ -10,23 +10,25 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from recollect import encoders, pipeline, profiles, recollection, upkeep, writing
+from recollect import pipeline, profiles, recollection, upkeep, writing
 from recollect import settings as configuration
+from recollect.adapters import open_embedder, open_reranker, open_store
 from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import InvalidInput, NotFound
 from recollect.domain.memory import Link, Memory, Receipt, Scope
-from recollect.domain.profile import LiveSetting, Profile
+from recollect.domain.profile import Profile
 from recollect.domain.question import MODES, SORTS, Filter, Mode, SortBy
-from recollect.domain.recall import Recall
+from recollect.domain.recall import Expanded, Recall
 from recollect.identity import new_id
 from recollect.legs.running import Tools
 from recollect.ports import Embedder, EmbeddingProgress, Finding, Reranker, Store, StoreStats
+from recollect.profiles import knobs
 from recollect.recollection import Recollection
 from recollect.settings import Settings
 from recollect.stages.markers import Marker, markers
@@ -40,15 +42,6 @@ MAX_LIMIT = 200
 WORKERS = 8
 TOUCHES_AT_ONCE = 1000
 RECOLLECTION_DAYS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Expanded:
-    """One memory with what surrounds it."""
-
-    memory: Memory
-    links: tuple[Link, ...]
-    neighbours: tuple[Memory, ...]
 
 
 def open_engine(
@@ -74,26 +67,9 @@ def open_engine(
         reranker=reranker if isinstance(reranker, str) else None,
     )
     store = open_store(chosen.store, read_only=read_only)
-    meaning = embedder if embedder is not None and not isinstance(embedder, str) else _embedder(chosen)
-    judge = reranker if reranker is not None and not isinstance(reranker, str) else _reranker(chosen)
-    return Engine(store, chosen, meaning, judge, background=background and not read_only)
-
-
-def open_store(target: str, *, read_only: bool = False) -> Store:
-    """The one place that knows which engine a target belongs to."""
-    if target.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput("PostgreSQL is not supported by this version", "give a file path")
-    from recollect.stores.sqlite import open_sqlite
-
-    return open_sqlite(target if target == ":memory:" else Path(target).expanduser(), read_only=read_only)
-
-
-def _embedder(chosen: Settings) -> Embedder | None:
-    return encoders.open_embedder(chosen.embedder, chosen.models, model=chosen.embedder_model, key=chosen.embedder_key)
-
-
-def _reranker(chosen: Settings) -> Reranker | None:
-    return encoders.open_reranker(chosen.reranker, chosen.models, model=chosen.reranker_model, key=chosen.reranker_key)
+    judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
+    meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)
+    return Engine(store, chosen, meaning, judge, background=background and not read_only, note=note)
 
 
 class Engine(AbstractContextManager["Engine"]):
@@ -108,6 +84,7 @@ class Engine(AbstractContextManager["Engine"]):
         *,
         background: bool = True,
         patience_ms: float = 5000.0,
+        note: str = "",
     ) -> None:
         self.settings = settings
         self.store = store
@@ -119,10 +96,13 @@ class Engine(AbstractContextManager["Engine"]):
         self._touching = threading.Lock()
         self._embedding = threading.Lock()
         self._has_vectors = False
+        self._note = note
         self._closed = False
         self._worker = Worker(self._background_step, "recollect-upkeep")
         if background:
             self._worker.start()
+            # The first recall should find the model ready.
+            self._executor.submit(getattr(embedder, "warm", _nothing))
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -338,33 +318,14 @@ class Engine(AbstractContextManager["Engine"]):
     # --- settings ---------------------------------------------------------------------------------------------------
 
     def live_settings(self, profile: str | None = None) -> dict[str, float]:
-        """The knobs of the profiles that have some, with their current values."""
-        stored = self.store.care.settings()
-        values: dict[str, float] = {}
-        for name in [profile] if profile else profiles.names(self.settings.profiles):
-            plain = profiles.load(name, self.settings.profiles)
-            for knob in plain.settings:
-                values[knob.name] = float(stored.get(knob.name, _value_at(plain, knob.sets)))
-        return values
+        """The knobs of the profiles that have some (or of one), with their current values."""
+        return knobs.values(self.store.care.settings(), self.settings.profiles, profile)
 
     def change_settings(self, changes: Mapping[str, Any]) -> dict[str, float]:
         """Turn knobs, all or none; effective on the next recall in every process that has the store open."""
-        knobs = self._knobs()
-        for name, value in changes.items():
-            knob = knobs.get(name)
-            if knob is None:
-                raise InvalidInput(f"there is no setting {name!r}", f"known: {', '.join(sorted(knobs))}", name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InvalidInput(f"{name} must be a number, not {value!r}", "", name)
-            if not knob.minimum <= value <= knob.maximum:
-                limits = f"between {knob.minimum:g} and {knob.maximum:g}"
-                raise InvalidInput(f"{name} must lie {limits}, not {value!r}", f"choose a value {limits}", name)
-        self.store.records.write([SetSetting(name, float(value)) for name, value in changes.items()])
+        accepted = knobs.checked(changes, self.settings.profiles)
+        self.store.records.write([SetSetting(name, value) for name, value in accepted.items()])
         return self.live_settings()
-
-    def _knobs(self) -> dict[str, LiveSetting]:
-        every = (profiles.load(name, self.settings.profiles) for name in profiles.names(self.settings.profiles))
-        return {knob.name: knob for one in every for knob in one.settings}
 
     # --- care -------------------------------------------------------------------------------------------------------
 
@@ -436,14 +397,11 @@ class Engine(AbstractContextManager["Engine"]):
         """The profile asked for with live settings and single options applied, or its form without vectors."""
         asked = name or self.settings.profile
         plain = profiles.load(asked, self.settings.profiles)
-        notes: tuple[str, ...] = ()
+        notes: tuple[str, ...] = (self._note,) if self._note else ()
         if plain.without_dense and not self._vectors_exist():
-            notes = (f"no vectors yet: {plain.name} ranks as {plain.without_dense}",)
+            notes = (*notes, f"no vectors yet: {plain.name} ranks as {plain.without_dense}")
             asked, plain = plain.without_dense, profiles.load(plain.without_dense, self.settings.profiles)
-        overrides: dict[str, Any] = {}
-        if plain.settings:
-            stored = self.store.care.settings()
-            overrides = {knob.sets: stored[knob.name] for knob in plain.settings if knob.name in stored}
+        overrides = knobs.overrides(self.store.care.settings(), plain) if plain.settings else {}
         if rerank is not None:
             overrides["rerank.enabled"] = rerank
         overrides.update(options or {})
@@ -507,6 +465,10 @@ class Engine(AbstractContextManager["Engine"]):
         return report.embedded > 0 and not self._worker.stopping
 
 
+def _nothing() -> None:
+    return None
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -514,13 +476,6 @@ def _now() -> datetime:
 def _moment(value: Time) -> datetime | None:
     """A datetime or ISO 8601 text as UTC with milliseconds; naive times are UTC."""
     return None if value is None else writing.as_moment(value)
-
-
-def _value_at(profile: Profile, path: str) -> float:
-    """The number a live setting controls, as the profile has it."""
-    group, name, field = path.split(".")
-    specs = profile.legs if group == "legs" else profile.signals
-    return float(getattr(next(one for one in specs if one.name == name), field))
 
 
 def _check_request(query: str, limit: int | None, mode: str, sort_by: str, budget_tokens: int | None) -> None:

@@ -163,3 +163,12 @@ class Pool:
     """The cosine with the question, once per candidate that has a vector."""
     links: tuple[Link, ...] = ()
     """Links that start or end at a candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """One memory with what surrounds it."""
+
+    memory: Memory
+    links: tuple[Link, ...]
+    neighbours: tuple[Memory, ...]

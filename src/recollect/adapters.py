@@ -1,0 +1,50 @@
+"""The one place that knows concrete stores and models: settings in, ports out."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from recollect import encoders
+from recollect.domain.errors import InvalidInput, ModelUnavailable
+from recollect.ports import Embedder, Reranker, Store
+from recollect.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+def open_store(target: str, *, read_only: bool = False) -> Store:
+    """The one place that knows which engine a target belongs to."""
+    if target.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput("PostgreSQL is not supported by this version", "give a file path")
+    from recollect.stores.sqlite import open_sqlite
+
+    return open_sqlite(target if target == ":memory:" else Path(target).expanduser(), read_only=read_only)
+
+
+def open_embedder(chosen: Settings) -> tuple[Embedder | None, str]:
+    """The embedder, or the reason why there is none: a missing model costs meaning, never the memory itself."""
+    try:
+        found = encoders.open_embedder(
+            chosen.embedder, chosen.models, model=chosen.embedder_model, key=chosen.embedder_key
+        )
+    except ModelUnavailable as error:
+        log.warning("no embedder: %s", error)
+        return None, f"by words alone: {error}"
+    return found, ""
+
+
+def open_reranker(chosen: Settings) -> Reranker | None:
+    try:
+        return encoders.open_reranker(
+            chosen.reranker,
+            chosen.models,
+            model=chosen.reranker_model,
+            key=chosen.reranker_key,
+            judge_url=chosen.language_model,
+            judge_model=chosen.language_model_name,
+            judge_key=chosen.language_model_key,
+        )
+    except ModelUnavailable as error:
+        log.warning("no reranker: %s", error)
+        return None

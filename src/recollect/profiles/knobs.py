@@ -1,0 +1,50 @@
+"""Live settings: the knobs that profiles offer, their ranges, and their current values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from recollect.domain.errors import InvalidInput
+from recollect.domain.profile import LiveSetting, Profile
+from recollect.profiles.loading import load, names
+
+
+def values(stored: Mapping[str, Any], folder: Path | None, profile: str | None = None) -> dict[str, float]:
+    """Every knob (of one profile, or of all) with its stored value, or the profile's own."""
+    found: dict[str, float] = {}
+    for one in _profiles(folder, profile):
+        for knob in one.settings:
+            found[knob.name] = float(stored.get(knob.name, _value_at(one, knob.sets)))
+    return found
+
+
+def checked(changes: Mapping[str, Any], folder: Path | None) -> dict[str, float]:
+    """The changes, if every one names a knob and lies in its range."""
+    knobs: dict[str, LiveSetting] = {knob.name: knob for one in _profiles(folder) for knob in one.settings}
+    for name, value in changes.items():
+        knob = knobs.get(name)
+        if knob is None:
+            raise InvalidInput(f"there is no setting {name!r}", f"known: {', '.join(sorted(knobs))}", name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InvalidInput(f"{name} must be a number, not {value!r}", "", name)
+        if not knob.minimum <= value <= knob.maximum:
+            limits = f"between {knob.minimum:g} and {knob.maximum:g}"
+            raise InvalidInput(f"{name} must lie {limits}, not {value!r}", f"choose a value {limits}", name)
+    return {name: float(value) for name, value in changes.items()}
+
+
+def overrides(stored: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+    """The options of a profile that its stored knobs replace."""
+    return {knob.sets: stored[knob.name] for knob in profile.settings if knob.name in stored}
+
+
+def _profiles(folder: Path | None, profile: str | None = None) -> list[Profile]:
+    return [load(name, folder) for name in ([profile] if profile else names(folder))]
+
+
+def _value_at(profile: Profile, path: str) -> float:
+    group, name, field = path.split(".")
+    specs = profile.legs if group == "legs" else profile.signals
+    return float(getattr(next(one for one in specs if one.name == name), field))
