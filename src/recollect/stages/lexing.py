@@ -1,0 +1,189 @@
+"""Query text cut into lexemes: words, phrases, prefixes, fields, brackets and operators. Linear, and never fails.
+
+What is a word: a run without white space, quotes or separators, kept as written (`app.config.ts`, `C++`, `--flag`,
+`user@example.com`), less the punctuation that a sentence hangs on it. What is a quote: `"` (or a curly one) before a
+word, together with the next one behind a word; any other quote mark only parts words. What is a minus: `-` before a
+letter, quote or bracket at the start of a word, but not in front of one letter (`-v`) or an assignment (`-Dx=1`),
+which are command line flags.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+# A word of more pieces than this is a list or a blob, not a name: it is taken apart into its pieces.
+MAX_PIECES = 16
+
+# A bracket deeper than this is ignored; the words in it stay.
+MAX_DEPTH = 8
+
+FIELDS = ("type", "tag", "session", "project", "before", "after")
+
+Kind = Literal["word", "prefix", "phrase", "field", "open", "close", "and", "or", "not", "minus"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """One sign of the query. `words` holds the word, the words of a phrase, or the name and value of a field."""
+
+    kind: Kind
+    words: tuple[str, ...] = ()
+
+
+OPERATORS: dict[str, Lexeme] = {"AND": Lexeme("and"), "OR": Lexeme("or"), "NOT": Lexeme("not")}
+OPEN, CLOSE, MINUS = Lexeme("open"), Lexeme("close"), Lexeme("minus")
+
+_CURLY = str.maketrans(dict.fromkeys("“”„‟«»＂", '"'))
+_WORD = re.compile(r'[^\s"`,;\[\]{}<>|…—–¿¡、。，；：？！「」『』（）【】《》]+')
+_GROUPED_DIGITS = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d,])")
+_FIELD = re.compile(
+    r'(-?)(types?|tags?|sessions?|projects?|before|after):(?:"([^"]*)"|([^\s"()]+))(?=[\s()]|$)', re.IGNORECASE
+)
+_FLAG = re.compile(r"-(?:[A-Za-z]\d*(?:[^\w-]|$)|[\w.-]+=)")
+_LEADING = re.compile(r"(?:['‘’:!?*]|\.{2,}(?!/))+")
+_TRAILING = ".,:;!?'‘’*"
+
+
+def lex(text: str) -> list[Lexeme]:
+    """The lexemes of a clean text in order. Brackets are balanced and at most MAX_DEPTH deep."""
+    text = text.translate(_CURLY)
+    closing = _closing_quotes(text)
+    found: list[Lexeme] = []
+    place, depth, ignored = 0, 0, 0
+    while place < len(text):
+        sign = text[place]
+        if sign == "(":
+            if depth < MAX_DEPTH:
+                found.append(OPEN)
+                depth += 1
+            else:
+                ignored += 1
+            place += 1
+        elif sign == ")":
+            if ignored:
+                ignored -= 1
+            elif depth:
+                found.append(CLOSE)
+                depth -= 1
+            place += 1
+        elif sign.isspace():
+            place += 1
+        elif sign == '"':
+            place = _read_quote(text, place, closing, found)
+        else:
+            place = _read_word(text, place, found)
+    found.extend([CLOSE] * depth)
+    return found
+
+
+def pieces(word: str) -> list[str]:
+    """The runs of letters and digits in a word, as an index would cut it."""
+    return re.findall(r"[^\W_]+", word)
+
+
+def is_findable(word: str) -> bool:
+    """Whether an index can hold something of the word: a letter or a digit (or a private-use character)."""
+    return any(sign.isalnum() or unicodedata.category(sign) == "Co" for sign in word)
+
+
+def _closing_quotes(text: str) -> list[int]:
+    """For each place the next quote mark that ends a phrase (nothing of a word follows it), or -1."""
+    following = [-1] * (len(text) + 1)
+    for place in range(len(text) - 1, -1, -1):
+        ends = text[place] == '"' and (
+            place + 1 == len(text) or not (text[place + 1].isalnum() or text[place + 1] == '"')
+        )
+        following[place] = place if ends else following[place + 1]
+    return following
+
+
+def _read_quote(text: str, place: int, closing: list[int], found: list[Lexeme]) -> int:
+    """A phrase, where this quote mark opens one; otherwise the mark is passed over."""
+    opens = place == 0 or text[place - 1].isspace() or text[place - 1] in "(-"
+    end = closing[place + 1] if opens else -1
+    if end < 0:
+        return place + 1
+    words: list[str] = []
+    for word in text[place + 1 : end].replace('"', " ").split():
+        parts = pieces(word)
+        words.extend(parts if len(parts) > MAX_PIECES else [word] if is_findable(word) else [])
+    if words:
+        found.append(Lexeme("phrase", tuple(words)))
+    return end + 1
+
+
+def _read_word(text: str, place: int, found: list[Lexeme]) -> int:
+    """A field, a minus sign, or a word with everything that belongs to it."""
+    starts = place == 0 or text[place - 1].isspace() or text[place - 1] == "("
+    if starts and (field := _FIELD.match(text, place)):
+        minus, name, quoted, bare = field.groups()
+        if minus:
+            found.append(MINUS)
+        found.append(Lexeme("field", (name.lower().removesuffix("s"), bare if quoted is None else quoted)))
+        return field.end()
+    if starts and _is_minus(text, place):
+        found.append(MINUS)
+        return place + 1
+    grouped = _GROUPED_DIGITS.match(text, place) if starts else None
+    run = grouped or _WORD.match(text, place)
+    if run is None:
+        return place + 1
+    end = _end_of_word(run.group(), place)
+    found.extend(_word_lexemes(text[place:end]))
+    return end
+
+
+def _is_minus(text: str, place: int) -> bool:
+    follower = text[place + 1 : place + 2]
+    return (
+        text[place : place + 1] == "-"
+        and (follower.isalpha() or follower in tuple('"('))
+        and not _FLAG.match(text, place)
+    )
+
+
+def _end_of_word(run: str, place: int) -> int:
+    """A closing bracket ends a word unless it was opened in it: `main()` is one word, `(see main)` is not."""
+    inside = 0
+    for offset, sign in enumerate(run):
+        if sign == "(":
+            inside += 1
+        elif sign == ")":
+            if not inside:
+                return place + offset
+            inside -= 1
+    return place + len(run)
+
+
+def _word_lexemes(word: str) -> list[Lexeme]:
+    """The lexemes of one written word: an operator, a prefix, the word itself, or its pieces."""
+    if word in OPERATORS:
+        return [OPERATORS[word]]
+    if word.isalnum():
+        return [Lexeme("word", (word,))]
+    lead = _LEADING.match(word)
+    bare = word[lead.end() :] if lead else word
+    if _is_minus(bare, 0):
+        bare = bare[1:]
+    if bare.startswith("(") or bare.count("(") != bare.count(")"):
+        return [one for part in re.split(r"[()]", bare) if part for one in _word_lexemes(part)]
+    starred = bare.endswith("*") and bare[-2:-1].isalnum()
+    bare = bare.rstrip(_TRAILING)
+    parts = pieces(bare)
+    if not is_findable(bare):
+        return []
+    if len(parts) > MAX_PIECES or _FIELD.match(bare):
+        return plain_words(bare)
+    if bare in OPERATORS:
+        # Punctuation ("OR?") says that the word is meant; lower case keeps it one.
+        return [Lexeme("word", (bare.lower(),))]
+    # One letter before the star would match half of any index.
+    return [Lexeme("prefix" if starred and parts and len(parts[-1]) >= 2 else "word", (bare,))]
+
+
+def plain_words(text: str) -> list[Lexeme]:
+    """The pieces of a text as words and nothing else: what malformed syntax is read as."""
+    return [Lexeme("word", (part.lower() if part in OPERATORS else part,)) for part in pieces(text)]

@@ -1,0 +1,321 @@
+"""Query text → Question. Every text has a reading: what is not well-formed is read as plain words, never refused.
+
+    group   := branch { OR branch }
+    branch  := { unit | "(" group ")" | AND | NOT operand | -operand | field }
+    unit    := word | "several words" | prefix*
+
+AND binds tightest; words that merely stand side by side are joined by the profile's default operator. NOT and minus
+take their operand out of their whole branch, wherever they stand in it: `a NOT b c` is (a or c) without b. A negation
+with nothing to be taken from falls away and leaves its words: `NOT b` is `b`. An operator without an operand on the
+side where it needs one is a word. Fields hold for the whole query, wherever they stand (see `fields`).
+
+Bounds: the first 4,096 characters are read; 64 words in all, those of phrases included; 4 prefixes of two characters
+or more; brackets 8 deep. What is left out is told in `Question.notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Unit, units
+from recollect.domain.question import Filter, Mode, Question, SortBy
+from recollect.stages.cleaning import clean
+from recollect.stages.fields import Field, is_valid, narrow
+from recollect.stages.intent import intents
+from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, lex, pieces, plain_words
+from recollect.stages.stopwords import without_stop_words
+from recollect.stages.temporal import window
+from recollect.stages.unparse import nesting, unparse
+
+__all__ = ["Aliases", "Default", "expand", "join", "parse", "unparse"]
+
+MAX_CHARACTERS = 4096
+MAX_WORDS = 64
+MAX_PREFIXES = 4
+
+Default = Literal["or", "and"]
+Aliases = Mapping[str, str | Sequence[str]]
+
+NO_ALIASES: Aliases = {}
+
+
+def parse(
+    text: str,
+    *,
+    now: datetime,
+    filter: Filter,
+    limit: int,
+    mode: Mode,
+    sort_by: SortBy,
+    budget_tokens: int | None = None,
+    aliases: Aliases = NO_ALIASES,
+    default: Default = "or",
+    stopwords: bool = True,
+    temporal: bool = False,
+    intent: bool = False,
+) -> Question:
+    """Read a query. `default`, `stopwords`, `temporal` and `intent` are the options of a profile's [query] table."""
+    text = clean(text)
+    read = _cut(text, MAX_CHARACTERS)
+    notes: list[str] = [] if len(read) == len(text) else [f"only the first {MAX_CHARACTERS} characters were read"]
+    lexemes, fields = _take_fields(lex(read))
+    lexemes, operators = _settle_operators(lexemes)
+    bare = not operators and not any(one.kind == "phrase" for one in lexemes)
+    words = _words(lexemes)
+    if bare and stopwords:
+        lexemes = _drop_stop_words(lexemes)
+    pairs = _alias_pairs(aliases)
+    budget = _Budget(default)
+    tree = budget.read(lexemes, pairs)
+    if budget.cut:
+        notes.append(f"only the first {MAX_WORDS} words and {MAX_PREFIXES} prefixes were searched for")
+    return Question(
+        text=text,
+        now=now,
+        filter=narrow(filter, fields),
+        query=tree,
+        plain=bare and not fields,
+        words=words,
+        limit=limit,
+        mode=mode,
+        sort_by=sort_by,
+        budget_tokens=budget_tokens,
+        aliases=pairs,
+        window=window(read, now) if temporal else None,
+        intents=intents(read) if intent else (),
+        notes=tuple(notes),
+    )
+
+
+def expand(term: Term, aliases: Sequence[tuple[str, str]]) -> list[Unit]:
+    """The term and what its aliases add: a word for one word, a phrase for several."""
+    key = term.text.casefold()
+    return [term, *(_alias_unit(other) for word, other in aliases if word == key)]
+
+
+def join(operator: Default, nodes: Sequence[Node]) -> Node | None:
+    """One node of several: flat, without doubles (in any case), and None when there is nothing to join."""
+    kind = Or if operator == "or" else And
+    flat: dict[object, Node] = {}
+    for node in nodes:
+        for part in node.parts if isinstance(node, kind) else (node,):
+            flat.setdefault(_sameness(part), part)
+    parts = tuple(flat.values())
+    return kind(parts) if len(parts) > 1 else next(iter(parts), None)
+
+
+def _sameness(node: Node) -> object:
+    if isinstance(node, Term | Prefix):
+        return type(node), node.text.casefold()
+    return node
+
+
+def _cut(text: str, limit: int) -> str:
+    """The beginning of a text, at the last space so that no word is cut in two (if there is one)."""
+    if len(text) <= limit:
+        return text
+    space = max(text.rfind(" ", 0, limit), text.rfind("\n", 0, limit))
+    return text[: space if space > limit // 2 else limit]
+
+
+def _take_fields(lexemes: list[Lexeme]) -> tuple[list[Lexeme], list[Field]]:
+    """The query without its fields, and the fields; a field that means nothing is put back as plain words."""
+    rest: list[Lexeme] = []
+    fields: list[Field] = []
+    for one in lexemes:
+        if one.kind != "field":
+            rest.append(one)
+            continue
+        name, value = one.words
+        negated = bool(rest) and rest[-1].kind in ("minus", "not")
+        found = Field(name, value, negated)
+        if negated:
+            rest.pop()
+        if is_valid(found):
+            fields.append(found)
+        else:
+            rest.extend(plain_words(f"{name} {value}"))
+    return rest, fields
+
+
+_NEEDS_RIGHT = frozenset({"word", "prefix", "phrase", "open"})
+
+
+def _settle_operators(lexemes: list[Lexeme]) -> tuple[list[Lexeme], bool]:
+    """Keep the operators that have what they join, turn the others into words; and whether any was kept."""
+    settled: list[Lexeme] = []
+    operators = False
+    for place, one in enumerate(lexemes):
+        before = settled[-1].kind if settled else "open"
+        after = lexemes[place + 1].kind if place + 1 < len(lexemes) else "close"
+        negates = after in ("not", "minus") and place + 2 < len(lexemes) and lexemes[place + 2].kind in _NEEDS_RIGHT
+        has_left = before in ("word", "prefix", "phrase", "close")
+        if one.kind == "not" and after in _NEEDS_RIGHT:
+            # A leading NOT is dropped; after AND or OR it has something to stand against.
+            if has_left or before in ("and", "or"):
+                settled.append(MINUS)
+                operators = True
+        elif one.kind in ("and", "or", "not"):
+            if one.kind != "not" and has_left and (after in _NEEDS_RIGHT or negates):
+                settled.append(one)
+                operators = True
+            else:
+                settled.append(Lexeme("word", (one.kind,)))
+        elif one.kind != "minus" or after in _NEEDS_RIGHT:
+            settled.append(one)
+            operators = operators or one.kind == "minus"
+    return settled, operators
+
+
+def _words(lexemes: list[Lexeme]) -> tuple[str, ...]:
+    """The words that are asked for, lower-cased; those behind a minus are not, unless there are no others."""
+    found: list[str] = []
+    unwanted: list[str] = []
+    negated_at: int | None = None
+    depth = 0
+    for place, one in enumerate(lexemes):
+        depth += {"open": 1, "close": -1}.get(one.kind, 0)
+        negative = negated_at is not None or (place > 0 and lexemes[place - 1].kind == "minus")
+        if one.kind == "open" and negative and negated_at is None:
+            negated_at = depth - 1
+        elif one.kind == "close" and negated_at == depth:
+            negated_at = None
+        elif one.kind in ("word", "prefix", "phrase"):
+            (unwanted if negative else found).extend(word.lower() for word in one.words)
+    return tuple(found or unwanted)
+
+
+def _drop_stop_words(lexemes: list[Lexeme]) -> list[Lexeme]:
+    kept = without_stop_words([one.words[0] for one in lexemes if one.kind in ("word", "prefix")])
+    allowed = frozenset(kept)
+    return [one for one in lexemes if one.kind != "word" or one.words[0] in allowed]
+
+
+def _alias_pairs(aliases: Aliases) -> tuple[tuple[str, str], ...]:
+    """Aliases as pairs of a folded word and what it also means; keys of several words could match no term."""
+    pairs: list[tuple[str, str]] = []
+    for key, values in aliases.items():
+        word = clean(key).strip().casefold()
+        for value in (values,) if isinstance(values, str) else values:
+            other = " ".join(_words(lex(_cut(clean(value), MAX_CHARACTERS))))
+            if word and other and len(word.split()) == 1:
+                pairs.append((word, other))
+    return tuple(dict.fromkeys(pairs))
+
+
+def _alias_unit(text: str) -> Unit:
+    words = tuple(text.split())
+    return Term(words[0]) if len(words) == 1 else Phrase(words)
+
+
+@dataclass
+class _Budget:
+    """Builds the tree and keeps count: no query may cost the index more than its bounds allow."""
+
+    default: Default
+    words_left: int = MAX_WORDS
+    prefixes_left: int = MAX_PREFIXES
+    cut: bool = False
+    seen: set[object] = field(default_factory=set[object])
+
+    def read(self, lexemes: list[Lexeme], aliases: Sequence[tuple[str, str]]) -> Node | None:
+        """The tree of a whole query, then its aliases with what is left of the budget."""
+        tree, _ = self._group(lexemes, 0)
+        if tree is None:
+            return None
+        tree = self._with_aliases(tree, aliases)
+        # Nested deeper than its own text could say again: no query that somebody meant.
+        return join("or", units(tree)) if nesting(tree) > MAX_DEPTH else tree
+
+    def _group(self, lexemes: list[Lexeme], place: int) -> tuple[Node | None, int]:
+        """Read up to the closing bracket; returns the node and the place behind the bracket."""
+        branches: list[Node] = []
+        runs: list[list[Node]] = []
+        drops: list[Node] = []
+        joined = negated = False
+        while place < len(lexemes):
+            one = lexemes[place]
+            place += 1
+            if one.kind == "close":
+                break
+            if one.kind == "or":
+                branches.extend(self._branch(runs, drops))
+                runs, drops = [], []
+            elif one.kind == "and":
+                joined = True
+            elif one.kind == "minus":
+                negated = True
+            else:
+                if one.kind == "open":
+                    node, place = self._group(lexemes, place)
+                else:
+                    node = self._unit(one)
+                if node is not None and negated:
+                    drops.append(node)
+                elif node is not None and joined and runs:
+                    runs[-1].append(node)
+                elif node is not None:
+                    runs.append([node])
+                joined = negated = False
+        return join("or", [*branches, *self._branch(runs, drops)]), place
+
+    def _branch(self, runs: list[list[Node]], drops: list[Node]) -> list[Node]:
+        """What stands between two ORs: everything that is wanted, without anything that is not."""
+        wanted = [node for run in runs if (node := run[0] if len(run) == 1 else join("and", run)) is not None]
+        keep = join(self.default, wanted or drops)
+        drop = join("or", drops) if wanted else None
+        return [] if keep is None else [keep if drop is None else Not(keep, drop)]
+
+    def _unit(self, one: Lexeme) -> Unit | None:
+        """A word, phrase or prefix, if the bounds still have room for it."""
+        if one.kind == "phrase":
+            words = self._fitting(one.words)
+            return Phrase(words) if words else None
+        text = one.words[0]
+        unit = Prefix(text) if one.kind == "prefix" else Term(text)
+        if isinstance(unit, Prefix) and _sameness(unit) not in self.seen:
+            if self.prefixes_left:
+                self.prefixes_left -= 1
+            else:
+                self.cut = True
+                unit = Term(text)
+        # A word that was counted before costs nothing more.
+        if _sameness(unit) in self.seen:
+            return unit
+        if not self._fitting((text,)):
+            return None
+        self.seen.add(_sameness(unit))
+        return unit
+
+    def _fitting(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """As many of these words as there is room for; a word costs as much as it has pieces."""
+        kept: list[str] = []
+        for word in words:
+            cost = max(1, len(pieces(word)))
+            if cost > self.words_left:
+                self.cut = True
+                self.words_left = 0
+                break
+            self.words_left -= cost
+            kept.append(word)
+        return tuple(kept)
+
+    def _with_aliases(self, node: Node, aliases: Sequence[tuple[str, str]]) -> Node:
+        """Terms that are wanted, each with its aliases; what is not wanted is taken at its word."""
+        if not aliases:
+            return node
+        if isinstance(node, Term):
+            return join("or", [one for one in expand(node, aliases) if one == node or self._affords(one)]) or node
+        if isinstance(node, Not):
+            return Not(self._with_aliases(node.keep, aliases), node.drop)
+        if isinstance(node, And | Or):
+            operator: Default = "or" if isinstance(node, Or) else "and"
+            return join(operator, [self._with_aliases(part, aliases) for part in node.parts]) or node
+        return node
+
+    def _affords(self, unit: Unit) -> bool:
+        words = unit.words if isinstance(unit, Phrase) else (unit.text,)
+        return self._fitting(words) == words

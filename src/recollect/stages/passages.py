@@ -1,0 +1,105 @@
+"""A long text cut into overlapping passages that an embedder can take in whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from recollect.stages.sentences import sentences
+
+Count = Callable[[str], int]
+Stretch = tuple[int, int]
+
+# A passage is never longer than this many characters per token: some tokenisers count any blob as one unknown word.
+MAX_CHARACTERS_PER_TOKEN = 32
+MAX_PASSAGES = 4096
+
+_LINE = re.compile(r"[^\n]*\n+|[^\n]+")
+_WORD = re.compile(r"\S+\s*|\s+")
+
+
+def split(
+    text: str, max_tokens: int, count: Count, overlap: float = 0.15, max_passages: int = MAX_PASSAGES
+) -> list[Stretch]:
+    """Passages of whole sentences, at most `max_tokens` each, that cover the text from end to end.
+
+    Neighbours share whole sentences worth up to `overlap` of a passage, so that a thought on the border is found in
+    one of them. A sentence that is too long is cut at line breaks, then between words, then anywhere. Should there be
+    more than `max_passages`, neighbours are joined until there are not: everything is still covered, but an embedder
+    will see only the beginning of each.
+    """
+    max_tokens = max(1, max_tokens)
+    if not text:
+        return []
+    if len(text) <= max_tokens * MAX_CHARACTERS_PER_TOKEN and count(text) <= max_tokens:
+        return [(0, len(text))]
+    pieces = list(_pieces(text, (0, len(text)), max_tokens, count, 0))
+    passages = _pack(text, pieces, max_tokens, count, max_tokens * min(max(overlap, 0.0), 0.5))
+    if len(passages) > max_passages:
+        group = -(-len(passages) // max_passages)
+        passages = [
+            (passages[place][0], passages[min(place + group, len(passages)) - 1][1])
+            for place in range(0, len(passages), group)
+        ]
+    return passages
+
+
+def _pieces(text: str, stretch: Stretch, max_tokens: int, count: Count, level: int) -> Iterator[Stretch]:
+    """The smallest parts a passage is built of: sentences, and parts of those that are too long."""
+    start, end = stretch
+    short = end - start <= max_tokens * MAX_CHARACTERS_PER_TOKEN
+    if level and short and count(text[start:end]) <= max_tokens:
+        yield stretch
+    elif level == 0:
+        for first, last in sentences(text):
+            yield from _pieces(text, (first, last), max_tokens, count, 1)
+    elif level in (1, 2):
+        for part in (_LINE if level == 1 else _WORD).finditer(text, start, end):
+            yield from _pieces(text, part.span(), max_tokens, count, level + 1)
+    else:
+        yield from _slices(text, stretch, max_tokens, count)
+
+
+def _slices(text: str, stretch: Stretch, max_tokens: int, count: Count) -> Iterator[Stretch]:
+    """A run without any place to cut it, in even slices: halved until one fits."""
+    place, end = stretch
+    size = max_tokens * MAX_CHARACTERS_PER_TOKEN
+    while place < end:
+        while size > 1 and count(text[place : min(place + size, end)]) > max_tokens:
+            size //= 2
+        yield place, min(place + size, end)
+        place += size
+
+
+def _pack(text: str, pieces: list[Stretch], max_tokens: int, count: Count, shared_tokens: float) -> list[Stretch]:
+    """Pieces put together as long as they fit; the next passage starts a few pieces back, but always gets further."""
+    # Many tokenisers add marks to every text: they are paid once per passage, not once per piece.
+    marks = count("")
+    costs = [max(0, count(text[start:end]) - marks) for start, end in pieces]
+    passages: list[Stretch] = []
+    first = covered = 0
+    while covered < len(pieces):
+        last = _last_that_fits(pieces, costs, first, max_tokens)
+        # Joined text can cost more than its parts, where a tokeniser sees new words across the borders.
+        while last > first and count(text[pieces[first][0] : pieces[last][1]]) > max_tokens:
+            last -= 1
+        if last < covered:
+            # The shared beginning leaves no room for the next piece: go on without it.
+            first = covered
+            continue
+        passages.append((pieces[first][0], pieces[last][1]))
+        begun, first, shared = first, last + 1, 0
+        covered = first
+        while first - 1 > begun and shared + costs[first - 1] <= shared_tokens:
+            first -= 1
+            shared += costs[first]
+    return passages
+
+
+def _last_that_fits(pieces: list[Stretch], costs: list[int], first: int, max_tokens: int) -> int:
+    last, total = first, costs[first]
+    furthest = pieces[first][0] + max_tokens * MAX_CHARACTERS_PER_TOKEN
+    while last + 1 < len(pieces) and total + costs[last + 1] <= max_tokens and pieces[last + 1][1] <= furthest:
+        last += 1
+        total += costs[last]
+    return last

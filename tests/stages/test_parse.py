@@ -1,0 +1,346 @@
+"""The query language: each rule of the grammar by example."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from asking import NOW, ask
+
+from recollect.domain.query import And, Not, Or, Phrase, Prefix, Term, units
+from recollect.domain.question import Filter
+from recollect.stages.parse import MAX_CHARACTERS, MAX_PREFIXES, MAX_WORDS, unparse
+
+GRAMMAR = {
+    # text: canonical text, under the default operator OR
+    "wal checkpoint": "wal OR checkpoint",
+    "wal AND checkpoint": "wal AND checkpoint",
+    "wal OR checkpoint": "wal OR checkpoint",
+    "wal NOT checkpoint": "wal NOT checkpoint",
+    "wal AND NOT checkpoint": "wal NOT checkpoint",
+    '"write ahead" log': '"write ahead" OR log',
+    "“write ahead” log": '"write ahead" OR log',
+    '"wal"': '"wal"',
+    "deploy*": "deploy*",
+    "(a1 OR b1) AND c1": "(a1 OR b1) AND c1",
+    "a1 AND b1 c1": "a1 AND b1 OR c1",
+    "a1 b1 AND c1": "a1 OR b1 AND c1",
+    "a1 NOT b1 c1": "(a1 OR c1) NOT b1",
+    "a1 NOT b1 OR c1": "a1 NOT b1 OR c1",
+    "a1 NOT b1 NOT c1": "a1 NOT (b1 OR c1)",
+    "(a1 NOT b1) NOT c1": "(a1 NOT b1) NOT c1",
+    "a1 NOT (b1 AND c1)": "a1 NOT (b1 AND c1)",
+    "-wal log": "log NOT wal",
+    "log -wal": "log NOT wal",
+    'log -"write ahead"': 'log NOT "write ahead"',
+    "log -(wal shm)": "log NOT (wal OR shm)",
+    "(log -wal) AND disk": "(log NOT wal) AND disk",
+    "log -wal*": "log NOT wal*",
+    # A leading NOT is dropped, in brackets too, and so is a negation with nothing to be taken from.
+    "NOT wal": "wal",
+    "NOT wal log": "wal OR log",
+    "log AND (NOT wal)": "log AND wal",
+    "-wal": "wal",
+    "log OR NOT wal": "log OR wal",
+    # Doubles count once, in any case; the first writing stays.
+    "WAL wal Wal": "WAL",
+    "log AND LOG": "log",
+    "log AND (log AND disk)": "log AND disk",
+    # Malformed: read as plain words.
+    '"wal log': "wal OR log",
+    'wal" log': "wal OR log",
+    "log AND": "log",
+    "OR log": "log",
+    "log AND OR wal": "log OR and OR wal",
+    "AND": "and",
+    "NOT": "not",
+    "((log": "log",
+    "log))": "log",
+    ")(": "",
+    "log AND ()": "log",
+    '""': "",
+    "*": "",
+    "-": "",
+    "- log": "log",
+    "log - wal": "log OR wal",
+    "and or not log": "log",
+    "🎉 party": "party",
+}
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize("text", GRAMMAR)
+def test_every_text_has_a_reading(text: str) -> None:
+    assert unparse(ask(text).query) == GRAMMAR[text]
+
+
+IDENTIFIERS = (
+    "foo_bar app.config.ts C++ C# --flag --dry-run=yes v1.2.3 /etc/hosts ~/.bashrc ./run.sh .env user@example.com "
+    "issue#12 #12 @octocat $HOME O'Brien R&D a/b 10:30 key=value std::vector main() f(x) -5 -v -O2 -Dx=1 1,000 "
+    "naïve 数据库 x²"
+)
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize("word", IDENTIFIERS.split())
+def test_identifiers_are_single_terms_kept_as_written(word: str) -> None:
+    assert ask(f"{word} disk").query == Or((Term(word), Term("disk")))
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("disk?", "disk"),
+        ("disk...", "disk"),
+        ("...disk", "disk"),
+        ("'disk'", "disk"),
+        ("disk,log;wal", "disk OR log OR wal"),
+        ("[disk]", "disk"),
+        ("<disk/>", "disk/"),
+        ("disk—log", "disk OR log"),
+        ("`disk`", "disk"),
+        ("数据库，查询。", "数据库 OR 查询"),
+        ("**disk**", "disk"),
+        ("(disk)", "disk"),
+        ("foo(disk", "foo OR disk"),
+        ("d*", "d"),
+        ("app.d*", "app.d"),
+        ("app.di*", "app.di*"),
+    ],
+)
+def test_the_punctuation_of_a_sentence_is_no_part_of_a_word(written: str, read: str) -> None:
+    assert unparse(ask(written).query) == read
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_default_operator_and() -> None:
+    assert ask("wal log", default="and").query == And((Term("wal"), Term("log")))
+    assert ask("wal log OR disk", default="and").query == Or((And((Term("wal"), Term("log"))), Term("disk")))
+    assert ask("wal log -disk", default="and").query == Not(And((Term("wal"), Term("log"))), Term("disk"))
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_text_is_composed_and_rid_of_what_nobody_sees() -> None:
+    question = ask("cafe\u0301 da\u200bta\ufeff \u202ebase\x00 \ud800x1 tab\x07le")
+    assert question.text == "caf\u00e9 data base x1 tab le"
+    assert question.words == ("caf\u00e9", "data", "base", "x1", "tab", "le")
+    question.text.encode()
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_what_is_plain() -> None:
+    for plain in ("wal log", "wal (log)", "deploy*", "log AND", '"wal', "NOT wal"):
+        assert ask(plain).plain, plain
+    for syntax in ('"wal log"', "wal AND log", "wal -log", "type:fact wal", "a1 NOT b1"):
+        assert not ask(syntax).plain, syntax
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_words_are_what_is_asked_for_in_lower_case_with_stop_words() -> None:
+    assert ask('What is "the WAL" NOT disk tag:x -(a1 OR b1) Deploy*').words == ("what", "is", "the", "wal", "deploy")
+    assert ask("-wal").words == ("wal",)
+
+
+@pytest.mark.covers("ladder.stopwords")
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("what is the best database", "best OR database"),
+        ("What's the plan?", "plan"),
+        ("type:fact what is the plan", "plan"),
+        # Quotes or operators: every word was meant.
+        ('"what is" the plan', '"what is" OR the OR plan'),
+        ("the plan AND budget", "the OR plan AND budget"),
+        ("the plan -budget", "(the OR plan) NOT budget"),
+        # Nothing would be left.
+        ("what is it", "what OR is OR it"),
+        ("the", "the"),
+        # Names in capitals.
+        ("the IT budget", "IT OR budget"),
+        ("WHAT IS THE PLAN", "PLAN"),
+    ],
+)
+def test_stop_words(text: str, read: str) -> None:
+    assert unparse(ask(text).query) == read
+
+
+@pytest.mark.covers("ladder.stopwords")
+def test_stop_words_can_stay() -> None:
+    assert unparse(ask("what is wal", stopwords=False).query) == "what OR is OR wal"
+
+
+@pytest.mark.covers("ladder.aliases")
+def test_aliases_expand_terms_only() -> None:
+    aliases = {"K8s": "kubernetes", "db": ["database", "data base"], "two words": "never"}
+
+    def read(text: str, **options: str) -> str:
+        return unparse(ask(text, aliases=aliases, **options).query)
+
+    assert read("k8s") == "k8s OR kubernetes"
+    assert read("DB disk") == 'DB OR database OR "data base" OR disk'
+    assert read("db AND disk") == '(db OR database OR "data base") AND disk'
+    assert read('"db disk"') == '"db disk"'
+    assert read("db*") == "db*"
+    assert read("disk -k8s") == "disk NOT k8s"
+    assert read("two words") == "two OR words"
+    assert ask("k8s", aliases=aliases).aliases == (("k8s", "kubernetes"), ("db", "database"), ("db", "data base"))
+
+
+@pytest.mark.covers("ladder.aliases")
+def test_an_alias_is_words_whatever_it_holds() -> None:
+    assert ask("x1", aliases={"x1": '"a b" OR c* (d', "": "y", "z": ""}).query == Or(
+        (Term("x1"), Phrase(("a", "b", "c", "d")))
+    )
+    many = {"x1": [f"word{number}" for number in range(1000)]}
+    assert len(units(ask("x1 disk", aliases=many).query)) <= MAX_WORDS
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_prose_beyond_the_bounds_keeps_its_first_words_and_says_so() -> None:
+    prose = " ".join(f"the word{number} of" for number in range(100))
+    question = ask(prose)
+    assert unparse(question.query) == " OR ".join(f"word{number}" for number in range(MAX_WORDS))
+    assert any("64" in note for note in question.notes)
+    assert ask("wal log").notes == ()
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_doubles_do_not_use_up_the_bounds() -> None:
+    assert ask("same " * 200 + "other").query == Or((Term("same"), Term("other")))
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_long_queries_are_read_up_to_a_bound() -> None:
+    question = ask("start " + "x" * 3 + " " * MAX_CHARACTERS + "end")
+    assert unparse(question.query) == "start OR xxx"
+    assert any(str(MAX_CHARACTERS) in note for note in question.notes)
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_a_long_phrase_and_a_long_word_cost_what_they_hold() -> None:
+    (phrase,) = units(ask('"' + "w " * 1000 + '"').query)
+    assert isinstance(phrase, Phrase) and len(phrase.words) == MAX_WORDS
+    assert len(units(ask("x-" * 1000 + "y").query)) == 2
+    dotted = units(ask(" ".join(f"a{n}.b{n}.c{n}.d{n}" for n in range(100))).query)
+    assert len(dotted) == MAX_WORDS // 4
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_prefixes_are_few() -> None:
+    found = units(ask("aa* bb* cc* dd* ee* ff* aa*").query)
+    assert [unit for unit in found if isinstance(unit, Prefix)] == [Prefix(stem) for stem in ("aa", "bb", "cc", "dd")]
+    assert found[MAX_PREFIXES:] == (Term("ee"), Term("ff"))
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_deep_brackets_are_flattened() -> None:
+    deep = "(" * 500 + "wal" + ")" * 500
+    assert ask(f"{deep} AND log").query == And((Term("wal"), Term("log")))
+    nested = "a0" + "".join(f" OR b{n}) AND c{n}" for n in range(30))
+    assert ask("(" * 30 + nested).query is not None
+    # Six brackets here would be twelve in the canonical text, which could then not be read again.
+    text = "x0"
+    for level in range(6):
+        text = f"({text} y{level} NOT z{level}) AND w{level}"
+    tree = ask(text).query
+    assert isinstance(tree, Or) and ask(unparse(tree)).query == tree
+
+
+FIELDS = {
+    "type:gotcha wal": Filter(types=("gotcha",)),
+    "type:gotcha,fact wal": Filter(types=("gotcha", "fact")),
+    "type:gotcha type:fact wal": Filter(types=("gotcha", "fact")),
+    "Tag:db tags:wal x1": Filter(tags=("db", "wal")),
+    'tag:"two words" x1': Filter(tags=("two words",)),
+    "-tag:old -type:fact x1": Filter(without_tags=("old",), without_types=("fact",)),
+    "x1 NOT tag:old": Filter(without_tags=("old",)),
+    "session:s1 x1": Filter(sessions=("s1",)),
+    "project:shop x1": Filter(project="shop"),
+    "before:2024-05-01 x1": Filter(before=datetime(2024, 5, 1, tzinfo=UTC)),
+    "after:2024-05 x1": Filter(after=datetime(2024, 5, 1, tzinfo=UTC)),
+    "after:2024 x1": Filter(after=datetime(2024, 1, 1, tzinfo=UTC)),
+    "after:2024-05-01T12:00:00+02:00 x1": Filter(after=datetime(2024, 5, 1, 10, tzinfo=UTC)),
+    "(x1 type:fact)": Filter(types=("fact",)),
+}
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize("text", FIELDS)
+def test_fields_become_the_filter(text: str) -> None:
+    question = ask(text)
+    assert question.filter == FIELDS[text]
+    assert {unit.text for unit in units(question.query) if isinstance(unit, Term)} <= {"wal", "x1"}
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("after:soon", "after OR soon"),
+        ("before:2024-13-01", "before OR 2024 OR 13 OR 01"),
+        ("-session:s1 wal", "session OR s1 OR wal"),
+        ("-after:2024 wal", "after OR 2024 OR wal"),
+        ('tag:"" wal', "tag OR wal"),
+        ("tag: wal", "tag OR wal"),
+        ("metatag:x", "metatag:x"),
+        ("'tag:x'", "tag OR x"),
+        ("after:OR", "after"),
+    ],
+)
+def test_a_field_that_means_nothing_is_plain_words(text: str, read: str) -> None:
+    question = ask(text)
+    assert unparse(question.query) == read
+    assert question.filter == Filter() and question.plain
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_fields_only_narrow_what_the_caller_gave() -> None:
+    given = Filter(
+        namespace="n1",
+        project="shop",
+        sessions=("s1", "s2"),
+        types=("fact", "lesson"),
+        tags=("db",),
+        without_tags=("old",),
+        after=datetime(2024, 1, 1, tzinfo=UTC),
+        before=datetime(2024, 6, 1, tzinfo=UTC),
+        exclude=frozenset({"m1"}),
+    )
+    narrowed = ask("session:s2,s3 type:fact tag:wal -tag:x after:2023 before:2024-02 project:shop w1", filter=given)
+    assert narrowed.filter == Filter(
+        namespace="n1",
+        project="shop",
+        sessions=("s2",),
+        types=("fact",),
+        tags=("db", "wal"),
+        without_tags=("old", "x"),
+        after=datetime(2024, 1, 1, tzinfo=UTC),
+        before=datetime(2024, 2, 1, tzinfo=UTC),
+        exclude=frozenset({"m1"}),
+    )
+    for contradiction in ("project:other", "session:s3", "type:episode", "project:shop project:other"):
+        denied = ask(f"{contradiction} w1", filter=given).filter
+        assert denied.only == frozenset(), contradiction
+        assert (denied.namespace, denied.project, denied.sessions) != ("n1", "other", ("s3",))
+        assert denied.project == "shop"
+
+
+@pytest.mark.covers("ladder.dsl", "ladder.temporal", "ladder.intent")
+def test_what_a_profile_switches_on() -> None:
+    text = "how many commits did I make last week"
+    assert (ask(text).window, ask(text).intents) == (None, ())
+    question = ask(text, temporal=True, intent=True)
+    assert question.window is not None and question.window.words == "last week"
+    assert question.intents == ("fact",)
+
+
+def test_the_rest_of_a_question_is_passed_through() -> None:
+    question = ask("wal", limit=7, mode="bm25", sort_by="recency", budget_tokens=90)
+    assert (question.limit, question.mode, question.sort_by, question.budget_tokens, question.now) == (
+        7,
+        "bm25",
+        "recency",
+        90,
+        NOW,
+    )

@@ -1,0 +1,126 @@
+"""Sentences, and the passages made of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.stages.passages import MAX_CHARACTERS_PER_TOKEN, split
+from recollect.stages.sentences import sentences
+from recollect.stages.tokens import estimate, quarter
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def wordpieces(text: str) -> int:
+    """Like a model's tokeniser: two marks around every text, and any very long word is one unknown."""
+    return 2 + sum(1 if len(word) > 100 else -(-len(word) // 4) for word in text.split())
+
+
+COUNTS: list[Callable[[str], int]] = [quarter, estimate, words, wordpieces]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("One.", ["One."]),
+        ("One. Two! Three? Four", ["One. ", "Two! ", "Three? ", "Four"]),
+        ("He said “no.” Then left.", ["He said “no.” ", "Then left."]),
+        (
+            "Use v1.2.3 now. Ask Dr. Smith, e.g. today. J. Doe knows.",
+            ["Use v1.2.3 now. ", "Ask Dr. Smith, e.g. today. ", "J. Doe knows."],
+        ),
+        ("wrapped prose\ngoes on. Next", ["wrapped prose\ngoes on. ", "Next"]),
+        ("- one\n- two\n\nthree", ["- one\n", "- two\n\n", "three"]),
+        ("数据库。查询！好", ["数据库。", "查询！", "好"]),
+        ("wait... what", ["wait... what"]),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in sentences(text)] == expected
+
+
+@settings(deadline=None)
+@given(st.text("aB.!? \n。\"'-数", max_size=80))
+def test_sentences_cover_the_text_side_by_side(text: str) -> None:
+    assert "".join(text[start:end] for start, end in sentences(text)) == text
+    assert all(start < end for start, end in sentences(text))
+
+
+def check(text: str, passages: list[tuple[int, int]], max_tokens: int, count: Callable[[str], int]) -> None:
+    assert passages[0][0] == 0 and passages[-1][1] == len(text)
+    for (first, end), (start, last) in itertools.pairwise(passages):
+        assert first < start <= end < last, "no gap, and each gets further"
+    for start, end in passages:
+        assert count(text[start:end]) <= max_tokens or end - start == 1
+        assert end - start <= max_tokens * MAX_CHARACTERS_PER_TOKEN
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["A sentence here. ", "Short! ", "one two three four five six seven ", "x" * 90, "数据库。", "\n\n", "  "]
+        ),
+        min_size=1,
+    ).map("".join),
+    st.integers(3, 40),
+    st.sampled_from(COUNTS),
+    st.sampled_from([0.0, 0.15, 0.5]),
+)
+def test_passages_cover_everything_within_the_limit(
+    text: str, max_tokens: int, count: Callable[[str], int], overlap: float
+) -> None:
+    passages = split(text, max_tokens, count, overlap)
+    check(text, passages, max_tokens, count)
+    assert passages == split(text, max_tokens, count, overlap)
+
+
+def test_a_text_that_fits_is_one_passage() -> None:
+    assert split("One. Two.", 10, words) == [(0, 9)]
+    assert split("", 10, words) == []
+
+
+def test_neighbours_share_whole_sentences() -> None:
+    text = "".join(f"This is sentence {number:02}. " for number in range(20))
+    passages = split(text, 20, words, overlap=0.25)
+    parts = [text[start:end] for start, end in passages]
+    assert parts[0].count("sentence") == 5
+    for before, after in itertools.pairwise(parts):
+        shared = before[-21:]
+        assert shared.startswith("This is") and after.startswith(shared)
+    apart = split(text, 20, words, overlap=0.0)
+    assert [end for _, end in apart[:-1]] == [start for start, _ in apart[1:]]
+    assert len(apart) == 4 < len(passages)
+
+
+@pytest.mark.parametrize("count", COUNTS, ids=lambda count: count.__name__)
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 1_000_000, "数" * 20_000, "." * 100_000, " " * 100_000 + "x", "a = b(c)\n" * 5_000, "word " * 20_000],
+    ids=["word", "cjk", "stops", "space", "code", "no-sentences"],
+)
+def test_texts_without_sentence_ends(text: str, count: Callable[[str], int]) -> None:
+    passages = split(text, 256, count)
+    check(text, passages, 256, count)
+    assert len(passages) <= 4096
+
+
+def test_the_number_of_passages_is_bounded() -> None:
+    text = "One two. " * 1000
+    passages = split(text, 3, words, 0.0, max_passages=10)
+    assert len(passages) == 10
+    assert passages[0][0] == 0 and passages[-1][1] == len(text)
+    assert all(end == start for (_, end), (start, _) in itertools.pairwise(passages))
+
+
+def test_the_marks_of_a_tokeniser_are_paid_once_for_a_passage() -> None:
+    text = "One two. " * 40
+    assert len(split(text, 22, wordpieces, overlap=0.0)) == 4
