@@ -123,8 +123,8 @@ class TextIndex(Protocol):
     def match(self, query: Node, filter: Filter, limit: int, weights: Sequence[float] = (1.0, 1.0)) -> TextMatches:
         """At least the `limit` best matches by BM25 in scope (more candidates are welcome, never arbitrary ones).
 
-        BM25 is FTS5's, with these column weights; equal scores at the limit go to the lower id. The order of the
-        candidates means nothing.
+        BM25 is FTS5's, with these column weights. Equal scores at the limit go to the lower id (where thousands are
+        equal, a store may prefer those inserted first). The order of the candidates means nothing.
         """
         ...
 
@@ -257,6 +257,7 @@ class StoreStats:
     engine_version: str
     types: Mapping[str, int] = field(default_factory=dict[str, int])
     projects: Mapping[str, int] = field(default_factory=dict[str, int])
+    namespaces: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class Care(Protocol):

@@ -1,0 +1,56 @@
+"""Care for a store that has no file: it can be counted, and there is nothing to mend."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from recollect.domain.errors import InvalidInput
+from recollect.ports import Finding, StoreStats
+from recollect.stores.memory.contents import Shelf
+
+
+class MemoryCare:
+    """The Care port."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def stats(self) -> StoreStats:
+        with self._shelf.lock:
+            contents = self._shelf.contents
+        memories = [row.memory for row in contents.rows.values()]
+        projects = [memory.scope.project for memory in memories]
+        return StoreStats(
+            kind="memory",
+            location=":memory:",
+            memories=len(memories),
+            tombstones=len(contents.tombstones),
+            links=len(contents.links),
+            vectors=sum(len(vectors.matrix) for vectors in contents.vectors.values()),
+            bytes=sum(len(memory.content.encode()) for memory in memories),
+            schema_version=0,
+            engine_version=apsw.sqlite_lib_version(),
+            types=dict(Counter(memory.type for memory in memories)),
+            projects=dict(Counter(project for project in projects if project is not None)),
+        )
+
+    def check(self, repair: bool = False) -> list[Finding]:  # noqa: ARG002 - nothing derived is kept apart
+        return []
+
+    def backup(self, path: Path) -> None:
+        raise InvalidInput(
+            f"a store in memory cannot be copied to {path.name}: it has no file",
+            hint="Export it as JSON lines instead, and import them into a store that has a file.",
+        )
+
+    def tidy(self) -> dict[str, int]:
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        with self._shelf.lock:
+            return copy.deepcopy(self._shelf.contents.settings)

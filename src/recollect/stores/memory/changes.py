@@ -1,0 +1,168 @@
+"""What each change does to the contents. A raised error leaves a spoilt draft, which is thrown away."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
+from recollect.domain.errors import Conflict, InvalidInput, NotFound
+from recollect.domain.memory import Link, Memory, same_text
+from recollect.stores.memory.contents import Contents, LinkKey, Row, whole_milliseconds
+from recollect.stores.memory.tokens import Tokens, text_columns
+
+
+def apply(change: Change, contents: Contents, tokens: Tokens) -> None:
+    """Make one change, or raise Conflict, NotFound or InvalidInput."""
+    match change:
+        case Put():
+            _put(change, contents, tokens)
+        case Erase():
+            _erase(change, contents)
+        case Touch():
+            _touch(change, contents)
+        case AddLink(link):
+            _add_link(link, contents)
+        case DropLink(link):
+            contents.links.pop(_link_key(link), None)
+        case SetSetting(name, None):
+            contents.settings.pop(name, None)
+        case SetSetting(name, value):
+            contents.settings[name] = _as_json(value, f"setting {name}")
+
+
+def key_holder(contents: Contents, namespace: str, key: str) -> str | None:
+    """The memory of this namespace that holds this key."""
+    for row in contents.rows.values():
+        if row.memory.scope.namespace == namespace and row.memory.key == key:
+            return row.memory.id
+    return None
+
+
+def text_holder(
+    contents: Contents, namespace: str, project: str | None, content: str, other_than: str | None = None
+) -> str | None:
+    """The lowest id in this namespace and project that holds the same text."""
+    wanted = same_text(content)
+    holders = [
+        row.memory.id
+        for row in contents.rows.values()
+        if (row.memory.scope.namespace, row.memory.scope.project) == (namespace, project)
+        and row.same_text == wanted
+        and row.memory.id != other_than
+    ]
+    return min(holders, default=None)
+
+
+def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
+    replaced = contents.rows.get(change.memory.id)
+    _check_version(change, replaced)
+    _check_key(change.memory, contents)
+    _check_text(change, contents, replaced)
+    memory = _to_store(change, replaced)
+    if replaced is not None and (memory.content != replaced.memory.content or memory.sensitive):
+        contents.drop_vectors(memory.id)
+    columns = text_columns(memory)
+    contents.rows[memory.id] = Row(
+        memory=memory,
+        same_text=same_text(memory.content),
+        columns=tuple(tokens.terms(column) for column in columns),
+        words=frozenset(word for column in columns for word in tokens.words(column)),
+    )
+
+
+def _check_version(change: Put, replaced: Row | None) -> None:
+    id = change.memory.id
+    if change.expected_version is None:
+        if replaced is not None:
+            raise Conflict(f"memory {id} exists already", hint="Give the version you want to replace.", existing_id=id)
+        return
+    if replaced is None or replaced.memory.scope.namespace != change.memory.scope.namespace:
+        raise NotFound(f"no memory {id} to replace", hint="It may have been forgotten; write it as a new memory.")
+    if replaced.memory.version != change.expected_version:
+        raise Conflict(
+            f"memory {id} is at version {replaced.memory.version}, not {change.expected_version}",
+            hint="Read it again and repeat the change.",
+            existing_id=id,
+        )
+
+
+def _check_key(memory: Memory, contents: Contents) -> None:
+    holder = None if memory.key is None else key_holder(contents, memory.scope.namespace, memory.key)
+    if holder not in (None, memory.id):
+        raise Conflict(f"key {memory.key!r} is held by memory {holder}", hint="Update that one.", existing_id=holder)
+
+
+def _check_text(change: Put, contents: Contents, replaced: Row | None) -> None:
+    memory, scope = change.memory, change.memory.scope
+    if change.once:
+        holder = text_holder(contents, scope.namespace, scope.project, memory.content, other_than=memory.id)
+        if holder is not None:
+            raise Conflict(f"memory {holder} has the same text", hint="Update that one.", existing_id=holder)
+    grave = (scope.namespace, same_text(memory.content))
+    if change.revive:
+        contents.tombstones.discard(grave)
+    elif grave in contents.tombstones and (replaced is None or replaced.same_text != grave[1]):
+        raise Conflict("this text was forgotten on purpose", hint="Revive it explicitly to bring it back.")
+
+
+def _to_store(change: Put, replaced: Row | None) -> Memory:
+    memory = change.memory
+    accessed_at, access_count = whole_milliseconds(memory.accessed_at), memory.access_count
+    if replaced is not None:
+        accessed_at = max(accessed_at, replaced.memory.accessed_at)
+        access_count = max(access_count, replaced.memory.access_count)
+    return replace(
+        memory,
+        created_at=whole_milliseconds(memory.created_at),
+        updated_at=whole_milliseconds(memory.updated_at),
+        accessed_at=accessed_at,
+        access_count=access_count,
+        metadata=_as_json(dict(memory.metadata), "metadata"),
+        version=memory.version if change.expected_version is None else change.expected_version + 1,
+    )
+
+
+def _erase(change: Erase, contents: Contents) -> None:
+    row = contents.rows.pop(change.id, None)
+    if row is None:
+        raise NotFound(f"no memory {change.id} to forget", hint="List the memories to see which ids there are.")
+    contents.drop_vectors(change.id)
+    contents.links = {key: link for key, link in contents.links.items() if change.id not in (link.source, link.target)}
+    if change.tombstone:
+        contents.tombstones.add((row.memory.scope.namespace, row.same_text))
+
+
+def _touch(change: Touch, contents: Contents) -> None:
+    accessed_at = whole_milliseconds(change.accessed_at)
+    for id in set(change.ids) & contents.rows.keys():
+        row = contents.rows[id]
+        touched = replace(
+            row.memory,
+            accessed_at=max(accessed_at, row.memory.accessed_at),
+            access_count=row.memory.access_count + change.count,
+        )
+        contents.rows[id] = replace(row, memory=touched)
+
+
+def _add_link(link: Link, contents: Contents) -> None:
+    ends = [contents.rows.get(id) for id in (link.source, link.target)]
+    namespaces = {None if row is None else row.memory.scope.namespace for row in ends}
+    if None in namespaces or len(namespaces) > 1:
+        raise NotFound(
+            f"cannot link {link.source} to {link.target}: one of them is not there", hint="Check both ids with `show`."
+        )
+    contents.links.setdefault(_link_key(link), replace(link, created_at=whole_milliseconds(link.created_at)))
+
+
+def _link_key(link: Link) -> LinkKey:
+    return link.source, link.type, link.target
+
+
+def _as_json(value: Any, what: str) -> Any:
+    """A private copy of a JSON value, as it would come back from a file."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} is not JSON: {error}", hint="Use text, numbers, lists and dictionaries.") from error

@@ -1,0 +1,99 @@
+"""What the memory store holds, behind one lock: rows, links, tombstones, settings and vectors."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from recollect.domain.memory import Link, Memory
+from recollect.domain.question import Filter
+from recollect.ports import Matrix
+from recollect.stores.memory.tokens import Tokens
+
+LinkKey: TypeAlias = tuple[str, str, str]
+VectorKey: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A memory with what is derived from it: `same_text`, index tokens by text column, and unstemmed words."""
+
+    memory: Memory
+    same_text: str
+    columns: tuple[list[str], ...]
+    words: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The vectors of one memory by one model."""
+
+    matrix: Matrix
+    passages: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True)
+class Contents:
+    """All that is stored. Rows stay in the order of their first insertion; vectors are known by (model, id)."""
+
+    rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    links: dict[LinkKey, Link] = field(default_factory=dict[LinkKey, Link])
+    tombstones: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    vectors: dict[VectorKey, Vectors] = field(default_factory=dict[VectorKey, Vectors])
+    failures: dict[VectorKey, int] = field(default_factory=dict[VectorKey, int])
+
+    def copy(self) -> Contents:
+        """A draft to change: the entries themselves are never changed in place, so a shallow copy is enough."""
+        return Contents(
+            dict(self.rows),
+            dict(self.links),
+            set(self.tombstones),
+            dict(self.settings),
+            dict(self.vectors),
+            dict(self.failures),
+        )
+
+    def drop_vectors(self, id: str) -> None:
+        """Forget what every model made of this memory, failures included."""
+        self.vectors = {key: kept for key, kept in self.vectors.items() if key[1] != id}
+        self.failures = {key: kept for key, kept in self.failures.items() if key[1] != id}
+
+    def in_scope(self, filter: Filter) -> list[Memory]:
+        """The memories that the filter lets through, in the order of their first insertion."""
+        return [row.memory for row in self.rows.values() if admits(filter, row.memory)]
+
+
+class Shelf:
+    """The one lock, the contents it guards and the tokenizers, which must not be used from two threads at once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.contents = Contents()
+        self.tokens = Tokens()
+
+
+def admits(filter: Filter, memory: Memory) -> bool:
+    """Whether the filter lets a memory through: the meaning of every field of Filter."""
+    scope = memory.scope
+    return (
+        scope.namespace == filter.namespace
+        and (filter.project is None or scope.project == filter.project)
+        and (not filter.sessions or scope.session in filter.sessions)
+        and (not filter.types or memory.type in filter.types)
+        and set(filter.tags) <= set(memory.tags)
+        and memory.type not in filter.without_types
+        and not set(filter.without_tags) & set(memory.tags)
+        and (filter.after is None or memory.created_at >= whole_milliseconds(filter.after))
+        and (filter.before is None or memory.created_at < whole_milliseconds(filter.before))
+        and memory.id not in filter.exclude
+        and (filter.only is None or memory.id in filter.only)
+    )
+
+
+def whole_milliseconds(moment: datetime) -> datetime:
+    """The moment in UTC (which a time without a zone is taken to be), cut down to the millisecond as stores keep it."""
+    in_utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return in_utc.replace(microsecond=in_utc.microsecond // 1000 * 1000)

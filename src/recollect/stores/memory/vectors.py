@@ -1,0 +1,123 @@
+"""Vectors by comparing with every one of them, exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from recollect.domain.errors import InvalidInput
+from recollect.domain.memory import content_hash
+from recollect.domain.question import Filter
+from recollect.domain.ranking import Hit, Passage
+from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
+from recollect.stores.memory.contents import Contents, Shelf, Vectors
+
+
+class MemoryVectors:
+    """The VectorIndex port."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
+        contents = self._contents()
+        hits = _nearest(contents, model, vector, (memory.id for memory in contents.in_scope(filter)))
+        close = [hit for hit in hits if minimum is None or hit.score >= minimum]
+        return sorted(close, key=lambda hit: (-hit.score, hit.id))[: max(limit, 0)]
+
+    def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
+        return {hit.id: hit for hit in _nearest(self._contents(), model, vector, ids)}
+
+    def put(self, model: str, entries: Sequence[Embedded]) -> None:
+        with self._shelf.lock:
+            draft = self._shelf.contents.copy()
+            for entry in entries:
+                _check(entry, _dimension(draft, model))
+                if _is_current(entry, draft):
+                    _keep(model, entry, draft)
+            self._shelf.contents = draft
+
+    def missing(self, model: str, limit: int) -> list[Pending]:
+        contents = self._contents()
+        waiting = [
+            Pending(id, row.memory.content, content_hash(row.memory.content), contents.failures.get((model, id), 0))
+            for id, row in contents.rows.items()
+            if (model, id) not in contents.vectors and not row.memory.sensitive
+        ]
+        # The sort is stable: among equal attempts the order of insertion stays.
+        return sorted(waiting, key=lambda pending: pending.attempts)[: max(limit, 0)]
+
+    def progress(self, model: str) -> EmbeddingProgress:
+        contents = self._contents()
+        waiting = self.missing(model, len(contents.rows))
+        return EmbeddingProgress(
+            done=sum(model == made_by for made_by, _ in contents.vectors),
+            pending=sum(pending.attempts == 0 for pending in waiting),
+            failed=sum(pending.attempts > 0 for pending in waiting),
+        )
+
+    def _contents(self) -> Contents:
+        with self._shelf.lock:
+            return self._shelf.contents
+
+
+def _nearest(contents: Contents, model: str, vector: Vector, ids: Iterable[str]) -> list[Hit]:
+    """The cosine of each of these memories that has vectors of the model, at its best passage."""
+    dimension = _dimension(contents, model)
+    if dimension is not None and vector.shape != (dimension,):
+        raise _wrong_dimension(vector.shape[-1], dimension)
+    return [_best(id, contents.vectors[model, id], vector) for id in ids if (model, id) in contents.vectors]
+
+
+def _best(id: str, vectors: Vectors, vector: Vector) -> Hit:
+    scores = [_dot(row, vector) for row in vectors.matrix]
+    # max() takes the first of equals, so the earlier passage wins.
+    best = max(range(len(scores)), key=scores.__getitem__)
+    return Hit(id, scores[best], Passage(*vectors.passages[best]) if vectors.passages else None)
+
+
+def _dot(one: Vector, other: Vector) -> float:
+    """The dot product to the last bit: products of single floats are exact in doubles, and fsum rounds once."""
+    products = one.astype(np.float64) * other.astype(np.float64)
+    return math.fsum(products.tolist())
+
+
+def _dimension(contents: Contents, model: str) -> int | None:
+    """How long the vectors of a model are; None as long as there are none."""
+    return next((kept.matrix.shape[1] for key, kept in contents.vectors.items() if key[0] == model), None)
+
+
+def _check(entry: Embedded, dimension: int | None) -> None:
+    matrix = entry.vectors
+    if matrix is None:
+        return
+    if matrix.ndim != 2 or len(matrix) != (len(entry.passages) or 1):
+        raise InvalidInput(f"memory {entry.id} needs one vector for each passage", hint="Embed its text again.")
+    if not np.isfinite(matrix).all():
+        raise InvalidInput(f"a vector of memory {entry.id} has numbers that are not finite", hint="Check the model.")
+    if dimension not in (None, matrix.shape[1]):
+        raise _wrong_dimension(matrix.shape[1], dimension)
+
+
+def _wrong_dimension(given: int, dimension: int) -> InvalidInput:
+    return InvalidInput(
+        f"the vector has {given} numbers, the model's others have {dimension}",
+        hint="Vectors of one model name must come from one model: give the other one its own name.",
+    )
+
+
+def _is_current(entry: Embedded, contents: Contents) -> bool:
+    row = contents.rows.get(entry.id)
+    return row is not None and not row.memory.sensitive and content_hash(row.memory.content) == entry.content_hash
+
+
+def _keep(model: str, entry: Embedded, contents: Contents) -> None:
+    key = (model, entry.id)
+    if entry.vectors is None:
+        contents.failures[key] = contents.failures.get(key, 0) + 1
+        return
+    matrix: Matrix = np.array(entry.vectors, dtype=np.float32)
+    contents.vectors[key] = Vectors(matrix, entry.passages)
+    contents.failures.pop(key, None)

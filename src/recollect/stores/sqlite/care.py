@@ -1,0 +1,151 @@
+"""Keeping the file healthy: facts, check and repair, backup, routine work, settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
+from recollect.ports import Finding, StoreStats
+from recollect.stores.sqlite.checks import find_all, fulltext_findings
+from recollect.stores.sqlite.connection import Readers, connect, one, rows, translate
+from recollect.stores.sqlite.ledger import Writing, counter
+from recollect.stores.sqlite.repairs import repair_all
+from recollect.stores.sqlite.scan import Scans, drop_sidecars
+from recollect.stores.sqlite.schema import copy_file, version_of
+from recollect.stores.sqlite.writer import Writer
+
+MERGED_PAGES = 500
+"""The bound of one index merge."""
+
+
+class SqliteCare:
+    """The Care port. `path` is None for a store in memory."""
+
+    def __init__(self, readers: Readers, writer: Writer | None, scans: Scans, path: Path | None) -> None:
+        self._readers = readers
+        self._writer = writer
+        self._scans = scans
+        self._path = path
+
+    def stats(self) -> StoreStats:
+        with self._readers.reading() as connection:
+            return StoreStats(
+                kind="sqlite",
+                location=":memory:" if self._path is None else str(self._path),
+                memories=counter(connection, "documents"),
+                tombstones=one(connection, "SELECT count(*) FROM tombstones"),
+                links=one(connection, "SELECT count(*) FROM links"),
+                vectors=one(connection, "SELECT count(*) FROM vectors"),
+                bytes=one(connection, "PRAGMA page_count") * one(connection, "PRAGMA page_size"),
+                schema_version=version_of(connection),
+                engine_version=apsw.sqlite_lib_version(),
+                types=dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")),
+                projects=dict(
+                    rows(
+                        connection,
+                        "SELECT project, count(*) FROM memories WHERE project IS NOT NULL GROUP BY project"
+                        " ORDER BY project",
+                    )
+                ),
+            )
+
+    def check(self, repair: bool = False) -> list[Finding]:
+        with self._readers.reading() as connection:
+            findings = find_all(connection)
+        if self._writer is None:
+            return findings
+        findings += self._writer.run(lambda writing: fulltext_findings(writing.connection))
+        if not repair or not findings:
+            return findings
+        try:
+            self._writer.run(repair_all)
+        except RecollectError:
+            return findings
+        with self._readers.reading() as connection:
+            left = find_all(connection)
+        left += self._writer.run(lambda writing: fulltext_findings(writing.connection))
+        remaining = {(finding.kind, finding.detail) for finding in left}
+        return [replace(finding, repaired=(finding.kind, finding.detail) not in remaining) for finding in findings]
+
+    def backup(self, path: Path) -> None:
+        if self._path is None:
+            raise InvalidInput("a store in memory has no file to copy", "export it as JSON lines instead")
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with self._readers.borrow() as connection:
+                copy_file(connection, temporary)
+            _verify(temporary)
+            temporary.replace(path)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise StoreUnavailable("the backup cannot be written", "choose a folder that can be written") from error
+        finally:
+            for name in (temporary, *_sidecars(temporary)):
+                name.unlink(missing_ok=True)
+
+    def tidy(self) -> dict[str, int]:
+        if self._writer is None:
+            return {}
+
+        with self._readers.reading() as connection:
+            purges, saved = counter(connection, "purges"), self._scans.save(connection)
+
+        def work(writing: Writing) -> dict[str, int]:
+            if counter(writing.connection, "purges") == purges:
+                writing.connection.executemany("UPDATE models SET saved = ? WHERE model = ?", saved)
+            elif self._path is not None:  # something was erased meanwhile, and the saved files may still know it
+                drop_sidecars(self._path)
+            before = writing.connection.total_changes()
+            writing.connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?)", (MERGED_PAGES,))
+            # FTS5 changes fewer than two rows when there was nothing to merge.
+            merged = int(writing.connection.total_changes() - before >= 2)
+            writing.connection.execute("PRAGMA analysis_limit=400").fetchall()
+            writing.connection.execute("PRAGMA optimize").fetchall()
+            writing.ledger.purge = counter(writing.connection, "purge") > 0
+            return {"merged": merged, "purged": int(writing.ledger.purge), "saved": len(saved)}
+
+        done: dict[str, int] = self._writer.run(work)
+        with self._readers.borrow() as connection:
+            log_pages, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        return {**done, "log_pages": max(log_pages, 0), "checkpointed_pages": max(copied, 0)}
+
+    def settings(self) -> dict[str, Any]:
+        with self._readers.borrow() as connection:
+            found = rows(connection, "SELECT name, value FROM settings ORDER BY name")
+        return {name: json.loads(value) for name, value in found}
+
+
+def _verify(copy: Path) -> None:
+    """A backup that cannot be read back is none."""
+    connection = connect(str(copy))
+    try:
+        broken = [finding for finding in find_all(connection) if finding.severity == "error"]
+        broken += fulltext_findings(connection)
+    except apsw.Error as error:
+        raise translate(error) from error
+    finally:
+        connection.close()
+    if broken:
+        raise Corrupt(f"the copy is damaged: {broken[0].detail}", "run doctor on the store")
+
+
+def _sidecars(path: Path) -> tuple[Path, Path]:
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable (where folders can be synced)."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

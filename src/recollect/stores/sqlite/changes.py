@@ -1,0 +1,252 @@
+"""What each Change does to the tables. An error undoes the caller's whole list (the writer rolls it back)."""
+
+from __future__ import annotations
+
+import json
+
+from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
+from recollect.domain.errors import Conflict, NotFound
+from recollect.domain.memory import Memory, same_text
+from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.links import link_checksum
+from recollect.stores.sqlite.outbox import drop_vectors, enqueue
+from recollect.stores.sqlite.rows import (
+    SOURCE,
+    dump_json,
+    encode,
+    text_number,
+    to_ms,
+    tombstone_hash,
+    touch_checksum,
+)
+from recollect.stores.sqlite.tokens import plain
+from recollect.stores.sqlite.words import unlist_vanished
+
+COLUMNS = SOURCE.replace(" ", "").split(",")
+INSERT = f"INSERT INTO memories ({SOURCE}, text_hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+REPLACE = f"UPDATE memories SET {', '.join(f'{name} = ?' for name in COLUMNS)}, text_hash = ? WHERE row = ?"
+
+Old = tuple[int, int, str, str, int, int, int]
+"""Of the replaced memory: row, version, namespace, content, accessed_at, access_count, sensitive."""
+
+
+def apply(change: Change, writing: Writing) -> None:
+    """Make one change, or raise Conflict, NotFound or InvalidInput."""
+    match change:
+        case Put():
+            _put(change, writing)
+        case Erase():
+            _erase(change, writing)
+        case Touch():
+            _touch(change, writing)
+        case AddLink():
+            _add_link(change, writing)
+        case DropLink():
+            _drop_link(change, writing)
+        case SetSetting():
+            _set(change, writing)
+
+
+def _put(change: Put, writing: Writing) -> None:
+    memory, connection = change.memory, writing.connection
+    old: Old | None = one(
+        connection,
+        "SELECT row, version, namespace, content, accessed_at, access_count, sensitive FROM memories WHERE id = ?",
+        (memory.id,),
+    )
+    _check_version(change, old)
+    _check_key(memory, writing)
+    number = text_number(memory.content)
+    if change.once:
+        holder = text_holder(
+            writing.connection, memory.scope.namespace, memory.scope.project, memory.content, memory.id
+        )
+        if holder is not None:
+            raise Conflict(f"memory {holder} has the same text", "update that one", existing_id=holder)
+    _check_tombstone(change, old, writing)
+    if old is None:
+        values = encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count)
+        connection.execute(INSERT, (*values, number))
+        row, vanished = connection.last_insert_rowid(), frozenset[str]()
+    else:
+        row = old[0]
+        vanished = _unindex(row, old[3], old[2], writing)
+        accessed_at, count = max(to_ms(memory.accessed_at), old[4]), max(memory.access_count, old[5])
+        connection.execute(REPLACE, (*encode(memory, old[1] + 1, accessed_at, count), number, row))
+        if memory.content != old[3] or memory.sensitive:
+            drop_vectors(writing, row)
+            writing.ledger.purge = True
+    kept = index(row, memory, writing)
+    if old is not None:
+        unlist_vanished(writing, vanished - kept)
+    if not memory.sensitive and (old is None or memory.content != old[3] or old[6]):
+        enqueue(writing, row)
+
+
+def _check_version(change: Put, old: Old | None) -> None:
+    id = change.memory.id
+    if change.expected_version is None:
+        if old is not None:
+            raise Conflict(f"memory {id} exists already", "name the version you want to replace", existing_id=id)
+        return
+    if old is None or old[2] != change.memory.scope.namespace:
+        raise NotFound(f"no memory {id} to replace", "it may have been forgotten; write it as a new memory")
+    if old[1] != change.expected_version:
+        raise Conflict(
+            f"memory {id} is at version {old[1]}, not {change.expected_version}",
+            "read it again and repeat the change",
+            existing_id=id,
+        )
+
+
+def _check_key(memory: Memory, writing: Writing) -> None:
+    if memory.key is None:
+        return
+    holder = one(
+        writing.connection,
+        "SELECT id FROM memories WHERE namespace = ? AND key = ?",
+        (memory.scope.namespace, memory.key),
+    )
+    if holder is not None and holder != memory.id:
+        raise Conflict(f"key {memory.key!r} is held by memory {holder}", "update that one", existing_id=holder)
+
+
+def text_holder(
+    connection: Connection, namespace: str, project: str | None, content: str, not_id: str | None
+) -> str | None:
+    """The lowest id in this namespace and project, other than `not_id`, that holds the same text."""
+    found = rows(
+        connection,
+        "SELECT id, content FROM memories WHERE text_hash = ? AND namespace = ? AND project IS ? AND id IS NOT ?"
+        " ORDER BY id",
+        (text_number(content), namespace, project, not_id),
+    )
+    wanted = same_text(content)
+    return next((id for id, held in found if same_text(held) == wanted), None)
+
+
+def is_buried(connection: Connection, namespace: str, content: str) -> bytes | None:
+    """The tombstone's hash if this text was erased from this namespace."""
+    hashed = tombstone_hash(content, namespace, _secret(connection))
+    found = one(connection, "SELECT hash FROM tombstones WHERE namespace = ? AND hash = ?", (namespace, hashed))
+    return None if found is None else hashed
+
+
+def _secret(connection: Connection) -> bytes:
+    return one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+
+
+def _check_tombstone(change: Put, old: Old | None, writing: Writing) -> None:
+    memory, namespace = change.memory, change.memory.scope.namespace
+    hashed = is_buried(writing.connection, namespace, memory.content) if writing.has_tombstones else None
+    if hashed is None:
+        return
+    if change.revive:
+        writing.connection.execute("DELETE FROM tombstones WHERE namespace = ? AND hash = ?", (namespace, hashed))
+    elif old is None or same_text(old[3]) != same_text(memory.content):
+        raise Conflict("this text was forgotten on purpose", "revive it explicitly to bring it back")
+
+
+def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
+    """Enter a memory into everything that finds it by words; its words."""
+    tags, scope = plain(" ".join(memory.tags)), scope_text(memory)
+    content = plain(memory.content)
+    text = writing.tokenizer.text(content, tags)
+    writing.connection.execute(
+        "INSERT INTO texts (row, content_tokens, tags, scope, tokens) VALUES (?, ?, ?, ?, ?)",
+        (row, text.content_tokens, tags, scope, text.stream),
+    )
+    writing.connection.execute(
+        "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)", (row, content, tags, scope)
+    )
+    writing.count_text(text, memory.scope.namespace, 1)
+    writing.list_words(text.words)
+    return text.words
+
+
+def _unindex(row: int, content: str, namespace: str, writing: Writing) -> frozenset[str]:
+    """Take a memory out of everything that finds it by words, but for the list of words; its words."""
+    connection = writing.connection
+    tags, scope = one(connection, "SELECT tags, scope FROM texts WHERE row = ?", (row,))
+    text = writing.tokenizer.text(plain(content), tags)
+    connection.execute(
+        "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) VALUES ('delete', ?, ?, ?, ?)",
+        (row, plain(content), tags, scope),
+    )
+    connection.execute("DELETE FROM texts WHERE row = ?", (row,))
+    writing.count_text(text, namespace, -1)
+    return text.words
+
+
+def _erase(change: Erase, writing: Writing) -> None:
+    connection = writing.connection
+    found = one(connection, "SELECT row, namespace, content FROM memories WHERE id = ?", (change.id,))
+    if found is None:
+        raise NotFound(f"no memory {change.id} to forget", "list the memories to see which ids there are")
+    row, namespace, content = found
+    drop_vectors(writing, row)
+    words = _unindex(row, content, namespace, writing)
+    unlist_vanished(writing, words)
+    connection.execute("DELETE FROM memories WHERE row = ?", (row,))
+    if change.tombstone:
+        hashed = tombstone_hash(content, namespace, _secret(connection))
+        connection.execute("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", (namespace, hashed))
+        writing.has_tombstones = True
+    writing.ledger.purge = True
+
+
+def _touch(change: Touch, writing: Writing) -> None:
+    accessed_at = to_ms(change.accessed_at)
+    found = rows(
+        writing.connection,
+        "SELECT row, accessed_at, access_count, checksum FROM memories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(change.ids),),
+    )
+    values: list[tuple[int, int, int, int]] = []
+    for row, before, count, checksum in found:
+        later, more = max(accessed_at, before), count + change.count
+        values.append((later, more, checksum ^ touch_checksum(before, count) ^ touch_checksum(later, more), row))
+    writing.connection.executemany(
+        "UPDATE memories SET accessed_at = ?, access_count = ?, checksum = ? WHERE row = ?", values
+    )
+
+
+def _ends(source: str, target: str, writing: Writing) -> tuple[int, int] | None:
+    return one(
+        writing.connection,
+        "SELECT a.row, b.row FROM memories a, memories b WHERE a.id = ? AND b.id = ? AND a.namespace = b.namespace",
+        (source, target),
+    )
+
+
+def _add_link(change: AddLink, writing: Writing) -> None:
+    link = change.link
+    ends = _ends(link.source, link.target, writing)
+    if ends is None:
+        raise NotFound(f"cannot link {link.source} to {link.target}: one of them is not there", "check both ids")
+    created_at = to_ms(link.created_at)
+    writing.connection.execute(
+        "INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?)",
+        (ends[0], link.type, ends[1], created_at, link_checksum(ends[0], link.type, ends[1], created_at)),
+    )
+
+
+def _drop_link(change: DropLink, writing: Writing) -> None:
+    link = change.link
+    ends = _ends(link.source, link.target, writing)
+    if ends is not None:
+        writing.connection.execute(
+            "DELETE FROM links WHERE source = ? AND type = ? AND target = ?", (ends[0], link.type, ends[1])
+        )
+
+
+def _set(change: SetSetting, writing: Writing) -> None:
+    if change.value is None:
+        writing.connection.execute("DELETE FROM settings WHERE name = ?", (change.name,))
+        return
+    value = dump_json(change.value, f"setting {change.name}")
+    writing.connection.execute(
+        "INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (change.name, value)
+    )

@@ -1,0 +1,155 @@
+"""Finding damage and drift: what SQLite sees, what checksums see, and what no longer fits together.
+
+SQLite's own integrity check sees few flipped bits in payloads; the checksums of rows, vectors and links see the rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import apsw
+
+from recollect.ports import Finding
+from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.ledger import counter
+from recollect.stores.sqlite.links import link_checksum
+from recollect.stores.sqlite.outbox import PASSAGE_BITS, ROW_BITS
+from recollect.stores.sqlite.rows import SOURCE, is_sound, text_number
+from recollect.stores.sqlite.tokens import Tokenizer, plain
+from recollect.stores.sqlite.vectors import vector_checksum
+
+REPORTED = 20
+"""So many examples of one kind are named; the rest is counted."""
+
+Found = Iterator[tuple[str, str]]
+Severity = Literal["warning", "error"]
+Check = Callable[[Connection], Found]
+
+
+def find_all(connection: Connection) -> list[Finding]:
+    """Every finding, errors first. A file that SQLite itself cannot read yields one finding for each failed check."""
+    findings: list[Finding] = []
+    for check, severity in CHECKS:
+        seen: Counter[str] = Counter()
+        try:
+            for kind, detail in check(connection):
+                seen[kind] += 1
+                if seen[kind] <= REPORTED:
+                    findings.append(Finding(kind, detail, severity))
+        except (apsw.Error, UnicodeDecodeError, TypeError, ValueError) as error:
+            findings.append(Finding("unreadable", f"{check.__name__.strip('_')}: {type(error).__name__}", "error"))
+        findings.extend(
+            Finding(kind, f"{count - REPORTED} more of this kind", severity)
+            for kind, count in seen.items()
+            if count > REPORTED
+        )
+    return sorted(findings, key=lambda finding: finding.severity != "error")
+
+
+def _pages(connection: Connection) -> Found:
+    # FTS5 would check what this connection remembers of an index that another one has changed; a query makes it look.
+    rows(connection, "SELECT rowid FROM fulltext WHERE fulltext MATCH '\"look\"' LIMIT 1")
+    for (message,) in rows(connection, "PRAGMA integrity_check(20)"):
+        if message != "ok":
+            yield "pages", message
+    for table, _, _, _ in rows(connection, "PRAGMA foreign_key_check"):
+        yield "references", f"a row of {table} points nowhere"
+
+
+def _memories(connection: Connection) -> Found:
+    for row in connection.execute(f"SELECT {SOURCE}, text_hash FROM memories"):
+        if not is_sound(row[:-1]):
+            yield "memory", f"memory {row[0]} fails its checksum"
+        elif text_number(row[16]) != row[-1]:
+            yield "text-hash", f"memory {row[0]} has a wrong text hash"
+
+
+def _vectors(connection: Connection) -> Found:
+    dimensions = dict(rows(connection, "SELECT model, dimension FROM models"))
+    owners = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}
+    for key, start, stop, checksum, data in connection.execute("SELECT * FROM vectors"):
+        row, model = (key >> PASSAGE_BITS) & ((1 << ROW_BITS) - 1), key >> (ROW_BITS + PASSAGE_BITS)
+        if vector_checksum(key, start, stop, data) != checksum:
+            yield "vector", f"the vector at {key} fails its checksum"
+        elif row not in owners or len(data) != 4 * (dimensions.get(model) or 0):
+            yield "vector-orphan", f"the vector at {key} belongs to no memory or has a wrong length"
+
+
+def _links(connection: Connection) -> Found:
+    for source, type, target, created_at, checksum in connection.execute("SELECT * FROM links"):
+        if link_checksum(source, type, target, created_at) != checksum:
+            yield "link", f"the link {source} {type} {target} fails its checksum"
+
+
+def _texts(connection: Connection) -> Found:
+    """The token streams against the texts, and the sums that every write keeps."""
+    tokenizer = Tokenizer(connection)
+    total, documents = 0, 0
+    namespaces: Counter[str] = Counter()
+    words: set[str] = set()
+    for row, content, namespace, tags, split, stream in connection.execute(
+        "SELECT m.row, m.content, m.namespace, t.tags, t.content_tokens, t.tokens"
+        " FROM memories m LEFT JOIN texts t ON t.row = m.row"
+    ):
+        if stream is None:
+            yield "tokens", f"memory row {row} has no token stream"
+            continue
+        text = tokenizer.text(plain(content), tags)
+        documents, total = documents + 1, total + text.size
+        namespaces[namespace] += 1
+        words |= text.words
+        if text.stream != stream or text.content_tokens != split:
+            yield "tokens", f"memory row {row} has a wrong token stream"
+    if (counter(connection, "documents"), counter(connection, "tokens")) != (documents, total):
+        yield "counters", "the counts of memories or tokens are wrong"
+    if dict(rows(connection, "SELECT namespace, memories FROM namespaces")) != dict(namespaces):
+        yield "counters", "the counts of namespaces are wrong"
+    if not words <= {word for (word,) in rows(connection, "SELECT word FROM words")}:
+        yield "words", "words of some texts are not listed"
+
+
+def _terms(connection: Connection) -> Found:
+    for term, held in rows(connection, "SELECT term, memories FROM common_terms"):
+        if (one(connection, "SELECT doc FROM vocabulary WHERE term = ?", (term,)) or 0) != held:
+            yield "counters", "the count of a common term is wrong"
+
+
+def _outbox(connection: Connection) -> Found:
+    """Every memory that may be embedded has, for each model, either vectors or a place in the outbox."""
+    embedded: Counter[int] = Counter()
+    for model, done in rows(connection, "SELECT model, done FROM models"):
+        low, high = model << (ROW_BITS + PASSAGE_BITS), (model + 1) << (ROW_BITS + PASSAGE_BITS)
+        owners = {
+            (key >> PASSAGE_BITS) & ((1 << ROW_BITS) - 1)
+            for (key,) in connection.execute("SELECT place FROM vectors WHERE place >= ? AND place < ?", (low, high))
+        }
+        embedded.update(owners)
+        queued = {row for (row,) in connection.execute("SELECT row FROM outbox WHERE model = ?", (model,))}
+        able = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}
+        if owners | queued != able or owners & queued or done != len(owners):
+            yield "outbox", f"the outbox of model {model} does not fit its vectors"
+    flags = dict(rows(connection, "SELECT row, embedded FROM memories WHERE embedded > 0"))
+    if flags != dict(embedded):
+        yield "outbox", "some memories are wrongly marked as embedded"
+
+
+CHECKS: tuple[tuple[Check, Severity], ...] = (
+    (_pages, "error"),
+    (_memories, "error"),
+    (_vectors, "warning"),
+    (_links, "error"),
+    (_texts, "warning"),
+    (_terms, "warning"),
+    (_outbox, "warning"),
+)
+
+
+def fulltext_findings(connection: Connection) -> list[Finding]:
+    """FTS5's own check against the texts. It counts as a write, so it runs in the writer."""
+    try:
+        connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('integrity-check', 1)")
+    except apsw.Error:
+        return [Finding("fulltext", "the full-text index does not fit the texts")]
+    return []

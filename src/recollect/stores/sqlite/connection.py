@@ -1,0 +1,255 @@
+"""Opening SQLite safely: the version gate, settings that are read back, a pool of readers, errors with our names."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+
+from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
+
+PAGE_BYTES = 8192
+BUSY_MS = 10_000
+IDLE_READERS = 8
+WAL_PAGES = 1000
+
+# The WAL-reset bug can lose a committed transaction; it was mended in these releases (and everything newer).
+FIRST_FIXED = (3, 51, 3)
+FIXED_BRANCHES = (((3, 44, 6), (3, 45)), ((3, 50, 7), (3, 51)))
+
+
+class Cursor(Protocol):
+    """The rows of one statement."""
+
+    def fetchall(self) -> list[tuple[Any, ...]]: ...
+    def fetchone(self) -> tuple[Any, ...] | None: ...
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+    @property
+    def get(self) -> Any: ...
+
+
+class Connection(Protocol):
+    """What this store uses of apsw.Connection, with types (those of apsw are partly unknown to a strict checker)."""
+
+    def execute(self, statements: str, bindings: Any = ...) -> Cursor: ...
+    def executemany(self, statements: str, sequenceofbindings: Any) -> Cursor: ...
+    def close(self) -> None: ...
+    def changes(self) -> int: ...
+    def total_changes(self) -> int: ...
+    def last_insert_rowid(self) -> int: ...
+    def data_version(self) -> int: ...
+    def set_busy_timeout(self, milliseconds: int, /) -> None: ...
+    def set_progress_handler(self, callable: Callable[[], bool] | None, nsteps: int = ...) -> None: ...
+    def wal_checkpoint(self, *, mode: int) -> tuple[int, int]: ...
+    def fts5_tokenizer(self, name: str, args: list[str]) -> Any: ...
+    @property
+    def in_transaction(self) -> bool: ...
+
+
+def raw(path: str, flags: int) -> Connection:
+    """A connection as apsw opens it."""
+    return cast(Connection, apsw.Connection(path, flags=flags, statementcachesize=200))
+
+
+def require_safe_sqlite(version: str) -> None:
+    """Refuse a SQLite library in which two writers can lose a committed transaction (the WAL-reset bug)."""
+    number = tuple(int(part) for part in version.split("."))
+    if number >= FIRST_FIXED or any(low <= number < high for low, high in FIXED_BRANCHES):
+        return
+    raise StoreUnavailable(
+        f"SQLite {version} can lose committed writes (the WAL-reset bug)", "install apsw 3.51.3 or newer"
+    )
+
+
+def translate(error: apsw.Error | UnicodeDecodeError) -> RecollectError:
+    """Our name for what SQLite reports; the message carries no SQL and no path. Texts that are no UTF-8 are damage."""
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
+        return Corrupt("the store's file is damaged or is no recollect store", "run doctor, or restore a backup")
+    if isinstance(error, apsw.FullError):
+        return StoreUnavailable("the disk is full", "free some space; nothing of this write was kept")
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return StoreUnavailable("the store stayed locked for too long", "try again, or end the other program")
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
+        return StoreUnavailable("the store cannot be written", "check the permissions of the file and its folder")
+    if isinstance(error, apsw.CantOpenError):
+        return StoreUnavailable("the store cannot be opened", "check that its folder exists and can be written")
+    if isinstance(error, apsw.TooBigError):
+        return InvalidInput("a value is too large for the store", "split the memory into smaller ones")
+    return StoreUnavailable(f"SQLite reports: {type(error).__name__}", "try again; if it stays, run doctor")
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except (apsw.Error, UnicodeDecodeError) as error:
+        raise translate(error) from error
+
+
+def set_pragma(connection: Connection, name: str, value: str | int, expected: str | int | None = None) -> None:
+    """One pragma per call, read back: apsw runs a string lazily, and SQLite ignores what it does not know."""
+    connection.execute(f"PRAGMA {name}={value}").fetchall()
+    found = connection.execute(f"PRAGMA {name}").get
+    if found != (value if expected is None else expected):
+        raise StoreUnavailable(f"SQLite kept {name}={found!r} instead of {value!r}", "use a local disk for the store")
+
+
+def connect(path: str, *, read_only: bool = False, create: bool = False) -> Connection:
+    """A hardened connection. WAL with synchronous=FULL: what was acknowledged survives a power cut."""
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    if create:
+        flags |= apsw.SQLITE_OPEN_CREATE
+    connection = raw(path, flags)
+    try:
+        _harden(cast(apsw.Connection, connection))
+        connection.set_busy_timeout(BUSY_MS)
+        if not read_only:
+            in_memory = path == ":memory:"
+            if create:
+                set_pragma(connection, "page_size", PAGE_BYTES, None if _is_empty(connection) else _page(connection))
+            set_pragma(connection, "journal_mode", "memory" if in_memory else "wal")
+            set_pragma(connection, "synchronous", "FULL", 2)
+            set_pragma(connection, "wal_autocheckpoint", WAL_PAGES)
+            set_pragma(connection, "secure_delete", "ON", 1)
+        set_pragma(connection, "foreign_keys", "ON", 1)
+        set_pragma(connection, "trusted_schema", "OFF", 0)
+        set_pragma(connection, "cell_size_check", "ON", 1)
+        set_pragma(connection, "temp_store", "MEMORY", 2)
+        set_pragma(connection, "cache_size", -32_000)
+        connection.execute("PRAGMA mmap_size=0").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _harden(connection: apsw.Connection) -> None:
+    """A hostile file must not run code, and no statement of ours needs generous limits."""
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
+    for limit, value in (
+        (apsw.SQLITE_LIMIT_LENGTH, 64 * 1024 * 1024),
+        (apsw.SQLITE_LIMIT_SQL_LENGTH, 256 * 1024),
+        (apsw.SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (apsw.SQLITE_LIMIT_ATTACHED, 0),
+        (apsw.SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+        (apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+    ):
+        connection.limit(limit, value)
+
+
+def _is_empty(connection: Connection) -> bool:
+    return connection.execute("PRAGMA page_count").get == 0
+
+
+def _page(connection: Connection) -> int:
+    return int(connection.execute("PRAGMA page_size").get)
+
+
+class Readers:
+    """A few read connections, lent one at a time; a reader never waits for the writer.
+
+    A store in memory has a single connection: `shared` is lent to everyone in turn, the writer included.
+    """
+
+    def __init__(self, path: str, *, read_only: bool, shared: Connection | None = None) -> None:
+        self._path = path
+        self._read_only = read_only
+        self._shared = shared
+        self._lock = threading.RLock()
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
+        self._closed = False
+
+    @contextmanager
+    def borrow(self) -> Generator[Connection]:
+        """A connection for one piece of work, with SQLite's errors translated."""
+        if self._shared is not None:
+            with self._lock, translated():
+                self._require_open()
+                yield self._shared
+            return
+        with translated():
+            connection = self._take()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    @contextmanager
+    def reading(self) -> Generator[Connection]:
+        """One consistent view of the file for several statements."""
+        with self.borrow() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    def _take(self) -> Connection:
+        with self._lock:
+            self._require_open()
+            if self._idle:
+                return self._idle.pop()
+        connection = connect(self._path, read_only=True) if self._read_only else connect(self._path)
+        if not self._read_only:
+            set_pragma(connection, "query_only", 1)
+        with self._lock:
+            self._open.add(connection)
+        return connection
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._closed and len(self._idle) < IDLE_READERS:
+                self._idle.append(connection)
+                return
+            self._open.discard(connection)
+        connection.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("the store is closed", "open it again")
+
+    def close(self) -> None:
+        """Close what is idle; a connection that is still lent closes when it comes back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            for connection in idle:
+                self._open.discard(connection)
+                connection.close()
+
+
+def rows(connection: Connection, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+    """All rows of one statement."""
+    return connection.execute(sql, values).fetchall()
+
+
+def one(connection: Connection, sql: str, values: Any = ()) -> Any:
+    """The first row of one statement (its only column bare), or None."""
+    return connection.execute(sql, values).get
+
+
+def private_folder(path: Path) -> None:
+    """Make the store's folder if it is not there, for this user only."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable("the store's folder cannot be made", "choose another place for the store") from error
+
+
+def make_private(file: Path) -> None:
+    """Create the file empty, for this user only: SQLite gives the log files beside it the same mode."""
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    except OSError as error:
+        raise StoreUnavailable("the store's file cannot be made", "choose another place for the store") from error

@@ -1,0 +1,165 @@
+"""A Filter as SQL conditions on `memories`, and as terms of the full-text scope column."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from recollect.domain.memory import Memory
+from recollect.domain.question import Filter
+from recollect.stores.sqlite.connection import Connection, one
+from recollect.stores.sqlite.rows import to_ms
+from recollect.stores.sqlite.schema import MARK
+
+SMALL_SCOPE = 5_000
+"""Up to so many memories, a scope is walked by its own index and sorted, instead of walking the order's index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """SQL that holds for the memories in scope (table alias m), with its values."""
+
+    sql: str
+    values: tuple[Any, ...]
+
+
+def conditions(filter: Filter) -> Conditions:
+    """Every field of the filter."""
+    scope = scope_conditions(filter)
+    rest = unindexed_conditions(filter)
+    return Conditions(f"{scope.sql} AND {rest.sql}", scope.values + rest.values)
+
+
+def scope_conditions(filter: Filter) -> Conditions:
+    """The fields that the full-text index knows as scope terms."""
+    parts, values = ["m.namespace = ?"], [filter.namespace]
+    if filter.project is not None:
+        parts.append("m.project = ?")
+        values.append(filter.project)
+    for column, wanted, negated in (
+        ("m.session", filter.sessions, False),
+        ("m.type", filter.types, False),
+        ("m.type", filter.without_types, True),
+    ):
+        if len(wanted) == 1 and not negated:
+            parts.append(f"{column} = ?")
+            values.append(wanted[0])
+        elif wanted:
+            parts.append(f"{column} {'NOT ' if negated else ''}IN (SELECT value FROM json_each(?))")
+            values.append(json.dumps(wanted))
+    for tag in filter.tags:
+        parts.append("EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = ?)")
+        values.append(tag)
+    if filter.without_tags:
+        parts.append("NOT EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value IN (SELECT value FROM json_each(?)))")
+        values.append(json.dumps(filter.without_tags))
+    return Conditions(" AND ".join(parts), tuple(values))
+
+
+def unindexed_conditions(filter: Filter) -> Conditions:
+    """The fields that only the memories' own columns can answer: times and ids."""
+    parts: list[str] = []
+    values: list[Any] = []
+    if filter.after is not None:
+        parts.append("m.created_at >= ?")
+        values.append(to_ms(filter.after))
+    if filter.before is not None:
+        parts.append("m.created_at < ?")
+        values.append(to_ms(filter.before))
+    if filter.exclude:
+        parts.append("m.id NOT IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(sorted(filter.exclude)))
+    if filter.only is not None:
+        parts.append("m.id IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(sorted(filter.only)))
+    return Conditions(" AND ".join(parts) or "1", tuple(values))
+
+
+def is_whole_store(connection: Connection, filter: Filter) -> bool:
+    """Whether the filter lets everything through, because there is only its namespace."""
+    if filter != Filter(namespace=filter.namespace):
+        return False
+    return covers_store(connection, filter.namespace)
+
+
+def covers_store(connection: Connection, namespace: str) -> bool:
+    """Whether no other namespace holds a memory."""
+    return not one(connection, "SELECT EXISTS (SELECT 1 FROM namespaces WHERE namespace <> ?)", (namespace,))
+
+
+def scope_index(connection: Connection, filter: Filter) -> str | None:
+    """The index that finds the whole scope at once where the scope is small; else None."""
+    if filter.only is not None:
+        return ""
+    for name, column, wanted in (
+        ("memories_session", "session", filter.sessions),
+        ("memories_project", "project", () if filter.project is None else (filter.project,)),
+    ):
+        if wanted:
+            counted = one(
+                connection,
+                f"SELECT count(*) FROM (SELECT 1 FROM memories INDEXED BY {name} WHERE namespace = ?"
+                f" AND {column} IN (SELECT value FROM json_each(?)) LIMIT {SMALL_SCOPE + 1})",
+                (filter.namespace, json.dumps(wanted)),
+            )
+            if counted <= SMALL_SCOPE:
+                return name
+    held = one(connection, "SELECT memories FROM namespaces WHERE namespace = ?", (filter.namespace,)) or 0
+    return "memories_created" if held <= SMALL_SCOPE else None
+
+
+@lru_cache(maxsize=10_000)
+def scope_token(kind: str, namespace: str, value: str) -> str:
+    """The scope column's token for one fact about a memory. It names the namespace too, so it implies it.
+
+    40 bits are enough: what a namesake lets through, the check on the memories' own columns keeps out. The digit at the
+    end keeps the stemmer away.
+    """
+    data = json.dumps([kind, namespace, value]).encode()
+    hashed = base64.b32encode(hashlib.blake2b(data, digest_size=5).digest()).decode().lower()
+    return f"{MARK}{hashed}0"
+
+
+def scope_text(memory: Memory) -> str:
+    """The scope column of one memory."""
+    scope = memory.scope
+    return _scope_text(scope.namespace, memory.type, memory.tags, scope.project, scope.session)
+
+
+@lru_cache(maxsize=10_000)
+def _scope_text(namespace: str, type: str, tags: tuple[str, ...], project: str | None, session: str | None) -> str:
+    facts = [("namespace", ""), ("type", type), *(("tag", tag) for tag in dict.fromkeys(tags))]
+    if project is not None:
+        facts.append(("project", project))
+    if session is not None:
+        facts.append(("session", session))
+    return " ".join([scope_token(kind, namespace, value) for kind, value in facts])
+
+
+def scope_expression(filter: Filter, whole: bool) -> tuple[list[str], list[str]]:
+    """What a full-text expression must demand, and what it must shut out; `whole`: the namespace is all there is."""
+
+    def any_of(kind: str, wanted: tuple[str, ...]) -> str:
+        tokens = [f'"{scope_token(kind, filter.namespace, value)}"' for value in wanted]
+        return f"{{scope}} : ({' OR '.join(tokens)})"
+
+    demands: list[str] = []
+    if filter.project is not None:
+        demands.append(any_of("project", (filter.project,)))
+    if filter.sessions:
+        demands.append(any_of("session", filter.sessions))
+    if filter.types:
+        demands.append(any_of("type", filter.types))
+    demands.extend(any_of("tag", (tag,)) for tag in filter.tags)
+    if not demands and not whole:
+        demands.append(any_of("namespace", ("",)))
+    refusals: list[str] = []
+    if filter.without_types:
+        refusals.append(any_of("type", filter.without_types))
+    if filter.without_tags:
+        refusals.append(any_of("tag", filter.without_tags))
+    return demands, refusals

@@ -1,0 +1,82 @@
+"""The gate between processes: an advisory lock on a file beside the store, taken before every write transaction.
+
+SQLite's own waiting is unfair (a process can starve for seconds); waiting at a file lock is not.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from recollect.domain.errors import StoreUnavailable
+
+POLL_S = 0.002
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+class Gate:
+    """Holds `<store>.lock` open and locks it on demand; a killed process lets go by itself."""
+
+    def __init__(self, path: Path | None, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._descriptor: int | None = None
+        if path is not None:
+            try:
+                self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            except OSError as error:
+                raise StoreUnavailable(
+                    "the store's lock file cannot be opened", "check the permissions of the folder"
+                ) from error
+
+    @contextmanager
+    def passage(self) -> Generator[None]:
+        """Be the only process that writes, or StoreUnavailable when the others hold on for too long."""
+        if self._descriptor is None:
+            yield
+            return
+        deadline = time.monotonic() + self._timeout_s
+        while not _try_lock(self._descriptor):
+            if time.monotonic() > deadline:
+                raise StoreUnavailable(
+                    "another process has been writing to the store for too long", "try again, or end it"
+                )
+            time.sleep(POLL_S)
+        try:
+            yield
+        finally:
+            _unlock(self._descriptor)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

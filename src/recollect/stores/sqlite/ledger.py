@@ -1,0 +1,146 @@
+"""What a write adds up to: counts that are kept exact inside the same transaction, so that no search has to count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.tokens import Text, Tokenizer
+
+KNOWN_WORDS = 500_000
+LOGGED_VECTORS = 200_000
+"""A process that missed more changes than this reads all vectors anew."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The sums of one caller's changes; thrown away when they are rolled back."""
+
+    documents: int = 0
+    tokens: int = 0
+    namespaces: Counter[str] = field(default_factory=Counter[str])
+    terms: Counter[str] = field(default_factory=Counter[str])
+    words: set[str] = field(default_factory=set[str])
+    unlisted: set[str] = field(default_factory=set[str])
+    done: Counter[int] = field(default_factory=Counter[int])
+    purge: bool = False
+    logged: bool = False
+
+    def add(self, other: Ledger) -> None:
+        """Take over the sums of changes that are certain."""
+        self.documents += other.documents
+        self.tokens += other.tokens
+        self.namespaces.update(other.namespaces)
+        self.terms.update(other.terms)
+        self.words = (self.words - other.unlisted) | other.words
+        self.unlisted |= other.unlisted
+        self.done.update(other.done)
+        self.purge |= other.purge
+        self.logged |= other.logged
+
+
+class Writing:
+    """The writer's connection with what it knows about the file: common terms, words already listed, models."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.tokenizer = Tokenizer(connection)
+        self.ledger = Ledger()
+        self.common: frozenset[str] = frozenset()
+        self.models: dict[str, int] = {}
+        self.has_tombstones = True
+        self._words: set[str] = set()
+        self._seen = -1
+
+    def refresh(self) -> None:
+        """Inside a fresh transaction: forget what another process may have changed."""
+        changed = self.connection.data_version()
+        if changed != self._seen:
+            self._seen = changed
+            self._words.clear()
+            self.reload()
+
+    def reload(self) -> None:
+        """Read the small tables that every write consults."""
+        self.common = frozenset(term for (term,) in rows(self.connection, "SELECT term FROM common_terms"))
+        self.has_tombstones = bool(one(self.connection, "SELECT EXISTS (SELECT 1 FROM tombstones)"))
+        self.models = dict(rows(self.connection, "SELECT name, model FROM models"))
+        self._seen = self.connection.data_version()
+
+    def forget_words(self) -> None:
+        """The list of words is being written anew."""
+        self._words.clear()
+
+    def forget(self) -> None:
+        """After a failed commit nothing in memory can be trusted."""
+        self._seen = -1
+
+    def count_text(self, text: Text, namespace: str, sign: int) -> None:
+        """Enter a memory's text into the sums, or take it out."""
+        ledger = self.ledger
+        ledger.documents += sign
+        ledger.tokens += sign * text.size
+        ledger.namespaces[namespace] += sign
+        common = self.common
+        if common:
+            for term in common.intersection(text.terms):
+                ledger.terms[term] += sign
+
+    def list_words(self, words: frozenset[str]) -> None:
+        """Make new words known to the fuzzy search."""
+        self.ledger.words |= words.difference(self._words)
+
+    def unlist_words(self, words: list[str]) -> None:
+        """Take words off the list of the fuzzy search."""
+        self.connection.executemany("DELETE FROM words WHERE word = ?", [(word,) for word in words])
+        self.ledger.unlisted.update(words)
+        self.ledger.words.difference_update(words)
+        self._words.difference_update(words)
+
+    def settle(self, ledger: Ledger) -> None:
+        """Write the sums of the whole transaction, just before it commits."""
+        execute = self.connection.execute
+        for name, change in (("documents", ledger.documents), ("tokens", ledger.tokens)):
+            if change:
+                execute("UPDATE counters SET value = value + ? WHERE name = ?", (change, name))
+        for namespace, change in ledger.namespaces.items():
+            if not change:
+                continue
+            execute(
+                "INSERT INTO namespaces VALUES (?, ?)"
+                " ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
+                (namespace, change),
+            )
+            if change < 0:
+                execute("DELETE FROM namespaces WHERE namespace = ? AND memories <= 0", (namespace,))
+        changed = [(change, term) for term, change in ledger.terms.items() if change]
+        if changed:
+            self.connection.executemany("UPDATE common_terms SET memories = memories + ? WHERE term = ?", changed)
+        for model, change in ledger.done.items():
+            execute("UPDATE models SET done = done + ? WHERE model = ?", (change, model))
+        fresh = ledger.words.difference(self._words)
+        if fresh:
+            listed = [(word,) for word in sorted(fresh)]
+            self.connection.executemany("INSERT OR IGNORE INTO words (word) VALUES (?)", listed)
+        if ledger.unlisted:
+            execute("UPDATE counters SET value = value + 1 WHERE name = 'words_removed'")
+        if ledger.purge:
+            execute("UPDATE counters SET value = 1 WHERE name = 'purge'")
+            execute("UPDATE counters SET value = value + 1 WHERE name = 'purges'")
+            execute("UPDATE models SET saved = NULL")
+        if ledger.logged:
+            execute(
+                "DELETE FROM vector_log WHERE sequence <= (SELECT max(sequence) FROM vector_log) - ?", (LOGGED_VECTORS,)
+            )
+
+    def committed(self, ledger: Ledger) -> None:
+        """Remember what is now certain."""
+        if len(self._words) + len(ledger.words) > KNOWN_WORDS:
+            self._words.clear()
+        self._words |= ledger.words
+
+
+def counter(connection: Connection, name: str) -> int:
+    """One exact count."""
+    return int(one(connection, "SELECT value FROM counters WHERE name = ?", (name,)) or 0)

@@ -1,0 +1,107 @@
+"""Who waits for an embedding: for every memory that is not sensitive, each model has either vectors or an entry here.
+
+A model is known from the first time it is asked for; from then on every write enters it for every model.
+"""
+
+from __future__ import annotations
+
+from recollect.domain.memory import content_hash
+from recollect.ports import EmbeddingProgress, Pending
+from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.ledger import Writing
+
+ROW_BITS = 38
+PASSAGE_BITS = 10
+MAX_PASSAGES = 1 << PASSAGE_BITS
+FIRST_RETRY_MS = 1_000
+LAST_RETRY_MS = 3_600_000
+
+
+def place(model: int, row: int, passage: int = 0) -> int:
+    """The primary key of a vector: model, row and passage in one number, so that a memory's vectors lie together."""
+    return (model << (ROW_BITS + PASSAGE_BITS)) | (row << PASSAGE_BITS) | passage
+
+
+def enqueue(writing: Writing, row: int) -> None:
+    """Ask every model for vectors of this memory (again)."""
+    for model in writing.models.values():
+        writing.connection.execute("INSERT OR REPLACE INTO outbox (model, row) VALUES (?, ?)", (model, row))
+
+
+def drop_vectors(writing: Writing, row: int) -> None:
+    """Forget what every model made of this memory, and who was asked for it."""
+    for model in writing.models.values():
+        writing.connection.execute(
+            "DELETE FROM vectors WHERE place BETWEEN ? AND ?", (place(model, row), place(model, row, MAX_PASSAGES - 1))
+        )
+        if writing.connection.changes():
+            writing.ledger.done[model] -= 1
+            log(writing, model, row)
+    writing.connection.execute("DELETE FROM outbox WHERE row = ?", (row,))
+    writing.connection.execute("UPDATE memories SET embedded = 0 WHERE row = ? AND embedded > 0", (row,))
+
+
+def log(writing: Writing, model: int, row: int) -> None:
+    """Tell the scan indexes of all processes that the vectors of a memory are different now."""
+    writing.connection.execute("INSERT INTO vector_log (model, row) VALUES (?, ?)", (model, row))
+    writing.ledger.logged = True
+
+
+def register(writing: Writing, model: str) -> int:
+    """The number of a model; a new one is asked for all memories that are there."""
+    number = writing.models.get(model)
+    if number is None:
+        writing.connection.execute("INSERT INTO models (name) VALUES (?)", (model,))
+        number = writing.connection.last_insert_rowid()
+        writing.connection.execute(
+            "INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE NOT sensitive", (number,)
+        )
+        writing.reload()
+    return number
+
+
+def model_number(connection: Connection, model: str) -> int | None:
+    """The number of a model that is known."""
+    return one(connection, "SELECT model FROM models WHERE name = ?", (model,))
+
+
+def waiting(connection: Connection, model: int | None, limit: int, now_ms: int) -> list[Pending]:
+    """Never tried first, then fewer attempts first, each in the order of first insertion; a failure rests a while."""
+    if model is None:
+        found = rows(
+            connection, "SELECT id, content, 0 FROM memories WHERE NOT sensitive ORDER BY row LIMIT ?", (limit,)
+        )
+    else:
+        found = rows(
+            connection,
+            "SELECT m.id, m.content, o.attempts FROM outbox o JOIN memories m ON m.row = o.row"
+            " WHERE o.model = ? AND o.retry_at <= ? ORDER BY o.attempts, o.row LIMIT ?",
+            (model, now_ms, limit),
+        )
+    return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
+
+
+def postpone(writing: Writing, model: int, row: int, now_ms: int) -> None:
+    """Note a failed attempt; the pause doubles with every one."""
+    attempts = one(writing.connection, "SELECT attempts FROM outbox WHERE model = ? AND row = ?", (model, row))
+    if attempts is None:
+        return
+    pause = min(FIRST_RETRY_MS << min(attempts, 20), LAST_RETRY_MS)
+    writing.connection.execute(
+        "UPDATE outbox SET attempts = ?, retry_at = ? WHERE model = ? AND row = ?",
+        (attempts + 1, now_ms + pause, model, row),
+    )
+
+
+def progress(connection: Connection, model: str) -> EmbeddingProgress:
+    """Done, waiting and failed for one model."""
+    known = one(connection, "SELECT model, done FROM models WHERE name = ?", (model,))
+    if known is None:
+        waiting_now = one(connection, "SELECT count(*) FROM memories WHERE NOT sensitive")
+        return EmbeddingProgress(0, int(waiting_now), 0)
+    pending, failed = one(
+        connection,
+        "SELECT count(*) FILTER (WHERE attempts = 0), count(*) FILTER (WHERE attempts > 0) FROM outbox WHERE model = ?",
+        (known[0],),
+    )
+    return EmbeddingProgress(int(known[1]), int(pending), int(failed))

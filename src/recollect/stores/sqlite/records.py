@@ -1,0 +1,140 @@
+"""The memories themselves: writing through the one writer, reading through the pool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from recollect.domain.changes import Change
+from recollect.domain.errors import NotFound, StoreUnavailable
+from recollect.domain.memory import Memory
+from recollect.domain.question import Filter
+from recollect.domain.ranking import Hit
+from recollect.ports import Lookup, ScanOrder
+from recollect.stores.sqlite.changes import apply, is_buried, text_holder
+from recollect.stores.sqlite.connection import Connection, Readers, one, rows
+from recollect.stores.sqlite.filters import conditions, scope_index
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.rows import SOURCE, decode
+from recollect.stores.sqlite.writer import Work, Writer
+
+COLUMNS = ", ".join(f"m.{name.strip()}" for name in SOURCE.split(","))
+
+ORDERS: dict[ScanOrder, str] = {
+    "created_at": "m.created_at DESC, m.id DESC",
+    "accessed_at": "m.accessed_at DESC, m.id DESC",
+    "id": "m.id",
+}
+
+
+class SqliteRecords:
+    """The Records port."""
+
+    def __init__(self, readers: Readers, writer: Writer | None) -> None:
+        self._readers = readers
+        self._writer = writer
+
+    def write(self, changes: Sequence[Change]) -> None:
+        wanted = tuple(changes)
+
+        def work(writing: Writing) -> None:
+            for change in wanted:
+                apply(change, writing)
+
+        if wanted:
+            run(self._writer, work)
+
+    def fetch(self, ids: Sequence[str]) -> list[Memory]:
+        if not ids:
+            return []
+        with self._readers.borrow() as connection:
+            found = rows(
+                connection,
+                f"SELECT {COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(ids)),),
+            )
+        by_id = {row[0]: row for row in found}
+        return [decode(by_id[id]) for id in ids if id in by_id]
+
+    def scan(
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+    ) -> list[Memory]:
+        if limit <= 0:
+            return []
+        with self._readers.reading() as connection:
+            scope = conditions(filter)
+            page, values = _page(connection, filter, order, after)
+            found = rows(
+                connection,
+                f"SELECT {COLUMNS} FROM memories m WHERE {scope.sql}{page} ORDER BY {ORDERS[order]} LIMIT ?",
+                (*scope.values, *values, limit),
+            )
+        return [decode(row) for row in found]
+
+    def recent(self, filter: Filter, limit: int, embedded: bool) -> list[Hit]:
+        if limit <= 0:
+            return []
+        scope = conditions(filter)
+        only = " AND m.embedded > 0" if embedded else ""
+        with self._readers.reading() as connection:
+            small = scope_index(connection, filter)
+            if small is None:
+                small = "memories_accessed_embedded" if embedded else "memories_accessed"
+            by = f" INDEXED BY {small}" if small else ""
+            found = rows(
+                connection,
+                f"SELECT m.id, m.accessed_at FROM memories m{by} WHERE {scope.sql}{only}"
+                f" ORDER BY {ORDERS['accessed_at']} LIMIT ?",
+                (*scope.values, limit),
+            )
+        return [Hit(id, accessed_at / 1000) for id, accessed_at in found]
+
+    def lookup(
+        self,
+        namespace: str,
+        *,
+        key: str | None = None,
+        content: str | None = None,
+        project: str | None = None,
+        session: str | None = None,
+    ) -> Lookup:
+        with self._readers.reading() as connection:
+            return Lookup(
+                key_id=None
+                if key is None
+                else one(connection, "SELECT id FROM memories WHERE namespace = ? AND key = ?", (namespace, key)),
+                content_id=None if content is None else text_holder(connection, namespace, project, content, None),
+                buried=content is not None and is_buried(connection, namespace, content) is not None,
+                session_projects=() if session is None else _projects(connection, namespace, session),
+            )
+
+
+def run(writer: Writer | None, work: Work) -> Any:
+    """Write, unless the store was opened for reading."""
+    if writer is None:
+        raise StoreUnavailable("the store was opened for reading only", "open it without read_only to write")
+    return writer.run(work)
+
+
+def _projects(connection: Connection, namespace: str, session: str) -> tuple[str, ...]:
+    found = rows(
+        connection,
+        "SELECT DISTINCT project FROM memories WHERE namespace = ? AND session = ? AND project IS NOT NULL"
+        " ORDER BY project",
+        (namespace, session),
+    )
+    return tuple(project for (project,) in found)
+
+
+def _page(connection: Connection, filter: Filter, order: ScanOrder, after: str | None) -> tuple[str, tuple[Any, ...]]:
+    """The condition for everything behind the last memory of the previous page."""
+    if after is None:
+        return "", ()
+    if order == "id":
+        return " AND m.id > ?", (after,)
+    column = "created_at" if order == "created_at" else "accessed_at"
+    last = one(connection, f"SELECT {column} FROM memories WHERE id = ? AND namespace = ?", (after, filter.namespace))
+    if last is None:
+        raise NotFound(f"the page cannot go on after {after}: no such memory", "start again from the first page")
+    return f" AND (m.{column}, m.id) < (?, ?)", (last, after)

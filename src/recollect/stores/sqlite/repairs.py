@@ -1,0 +1,90 @@
+"""Rebuilding what is derived from the memories: token streams, full text, words, counts, marks and the outbox."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from recollect.stores.sqlite.changes import index
+from recollect.stores.sqlite.connection import rows
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.links import link_checksum
+from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, place
+from recollect.stores.sqlite.rows import SOURCE, decode, is_sound, text_number
+from recollect.stores.sqlite.vectors import vector_checksum
+
+ROW_MASK = (1 << ROW_BITS) - 1
+
+
+def repair_all(writing: Writing) -> None:
+    """Write everything derived anew, in one transaction; memories that are damaged themselves stay as they are."""
+    _drop_broken(writing)
+    _texts(writing)
+    _outbox(writing)
+
+
+def _drop_broken(writing: Writing) -> None:
+    """A vector is made again from its text; a link with a wrong checksum points who knows where."""
+    connection = writing.connection
+    broken = [
+        (key,)
+        for key, start, stop, checksum, data in connection.execute("SELECT * FROM vectors")
+        if vector_checksum(key, start, stop, data) != checksum
+    ]
+    connection.executemany("DELETE FROM vectors WHERE place = ?", broken)
+    links = [
+        (source, type, target)
+        for source, type, target, created_at, checksum in connection.execute("SELECT * FROM links")
+        if link_checksum(source, type, target, created_at) != checksum
+    ]
+    connection.executemany("DELETE FROM links WHERE source = ? AND type = ? AND target = ?", links)
+
+
+def _texts(writing: Writing) -> None:
+    connection = writing.connection
+    connection.execute("DELETE FROM texts")
+    connection.execute("INSERT INTO fulltext (fulltext) VALUES ('delete-all')")
+    for table in ("common_terms", "words", "namespaces"):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute("UPDATE counters SET value = 0 WHERE name IN ('documents', 'tokens')")
+    connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'words_removed'")
+    writing.forget_words()
+    writing.reload()
+    numbers = [number for (number,) in rows(connection, "SELECT row FROM memories ORDER BY row")]
+    for number in numbers:
+        try:
+            found = connection.execute(f"SELECT {SOURCE} FROM memories WHERE row = ?", (number,)).fetchone()
+        except UnicodeDecodeError:  # damaged beyond reading
+            continue
+        if found is not None and is_sound(found):
+            memory = decode(found)
+            index(number, memory, writing)
+            connection.execute("UPDATE memories SET text_hash = ? WHERE row = ?", (text_number(memory.content), number))
+
+
+def _outbox(writing: Writing) -> None:
+    connection = writing.connection
+    able = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}
+    embedded: Counter[int] = Counter()
+    for model, dimension in rows(connection, "SELECT model, dimension FROM models"):
+        vectors = connection.execute(
+            "SELECT place, length(data) FROM vectors WHERE place BETWEEN ? AND ?",
+            (place(model, 0), place(model, ROW_MASK, MAX_PASSAGES - 1)),
+        ).fetchall()
+        wrong = {key for key, size in vectors if _owner(key) not in able or size != 4 * (dimension or 0)}
+        owners = {_owner(key) for key, _ in vectors} - {_owner(key) for key in wrong}
+        connection.executemany("DELETE FROM vectors WHERE place = ?", [(key,) for key in sorted(wrong)])
+        connection.execute("DELETE FROM outbox WHERE model = ?", (model,))
+        connection.executemany(
+            "INSERT INTO outbox (model, row) VALUES (?, ?)", [(model, row) for row in sorted(able - owners)]
+        )
+        connection.execute("UPDATE models SET done = ? WHERE model = ?", (len(owners), model))
+        connection.executemany(
+            "INSERT INTO vector_log (model, row) VALUES (?, ?)", [(model, row) for row in sorted(able)]
+        )
+        embedded.update(owners)
+    connection.execute("UPDATE memories SET embedded = 0 WHERE embedded <> 0")
+    connection.executemany("UPDATE memories SET embedded = ? WHERE row = ?", [(n, row) for row, n in embedded.items()])
+
+
+def _owner(key: int) -> int:
+    return (key >> PASSAGE_BITS) & ROW_MASK

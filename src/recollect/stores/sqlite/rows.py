@@ -1,0 +1,129 @@
+"""A memory as a row and back, with a checksum over everything that cannot be rebuilt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from recollect.domain.errors import Corrupt, InvalidInput
+from recollect.domain.memory import EMPTY, EPOCH, Memory, Scope, same_text
+
+SOURCE = (
+    "id, namespace, project, session, type, created_at, updated_at, version, pinned, sensitive, confidence,"
+    " importance, source, key, tags, metadata, content, accessed_at, access_count, checksum"
+)
+"""The columns that a Memory is made of, in the order of `encode`."""
+
+FIXED = 17
+"""So many of them come before the columns that a touch changes."""
+
+COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def to_ms(moment: datetime) -> int:
+    """Whole milliseconds since 1970, cut down; a time without a zone is read as UTC."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - EPOCH) // MILLISECOND
+
+
+def from_ms(number: int) -> datetime:
+    """The moment that `to_ms` kept."""
+    return EPOCH + timedelta(milliseconds=number)
+
+
+def dump_json(value: Any, field: str) -> str:
+    """Compact JSON; whatever JSON cannot carry is InvalidInput."""
+    try:
+        return COMPACT.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{field} is not JSON", "use only texts, numbers, booleans, lists and objects", field) from (
+            error
+        )
+
+
+def encode(memory: Memory, version: int, accessed_at: int, access_count: int) -> tuple[Any, ...]:
+    """The values of SOURCE."""
+    scope = memory.scope
+    fixed = (
+        memory.id,
+        scope.namespace,
+        scope.project,
+        scope.session,
+        memory.type,
+        to_ms(memory.created_at),
+        to_ms(memory.updated_at),
+        version,
+        int(memory.pinned),
+        int(memory.sensitive),
+        float(memory.confidence),
+        float(memory.importance),
+        memory.source,
+        memory.key,
+        dump_json(list(memory.tags), "tags") if memory.tags else "[]",
+        dump_json(dict(memory.metadata), "metadata") if memory.metadata else "{}",
+        memory.content,
+    )
+    return (*fixed, accessed_at, access_count, checksum(fixed) ^ touch_checksum(accessed_at, access_count))
+
+
+def checksum(fixed: tuple[Any, ...]) -> int:
+    """CRC-32 over the columns that only a Put changes."""
+    return zlib.crc32(repr(fixed).encode())
+
+
+def touch_checksum(accessed_at: int, access_count: int) -> int:
+    """The part that a Touch replaces without reading the rest: checksums of parts are joined by exclusive or."""
+    return zlib.crc32(repr((accessed_at, access_count)).encode())
+
+
+def is_sound(row: tuple[Any, ...]) -> bool:
+    """Whether the row of SOURCE still has the checksum it was written with."""
+    return checksum(row[:FIXED]) ^ touch_checksum(row[17], row[18]) == row[19]
+
+
+def decode(row: tuple[Any, ...]) -> Memory:
+    """The memory of a row of SOURCE; damage is reported, never returned as an answer."""
+    try:
+        sound = is_sound(row)
+    except (TypeError, AttributeError):
+        sound = False
+    if not sound:
+        raise Corrupt(f"memory {row[0]} fails its checksum", "run doctor, then restore the memory from a backup")
+    metadata: Mapping[str, Any] = json.loads(row[15]) if row[15] != "{}" else EMPTY
+    return Memory(
+        id=row[0],
+        content=row[16],
+        type=row[4],
+        tags=tuple(json.loads(row[14])) if row[14] != "[]" else (),
+        confidence=row[10],
+        importance=row[11],
+        scope=Scope(row[1], row[2], row[3]),
+        source=row[12],
+        key=row[13],
+        created_at=from_ms(row[5]),
+        updated_at=from_ms(row[6]),
+        accessed_at=from_ms(row[17]),
+        access_count=row[18],
+        pinned=bool(row[8]),
+        sensitive=bool(row[9]),
+        metadata=metadata,
+        version=row[7],
+    )
+
+
+def text_number(content: str) -> int:
+    """A 63-bit number that texts share when they count as the same (and, by chance, hardly ever otherwise)."""
+    digest = hashlib.blake2b(same_text(content).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def tombstone_hash(content: str, namespace: str, secret: bytes) -> bytes:
+    """What is left of an erased text: a keyed hash that tells the text's return and nothing else."""
+    name = namespace.encode()
+    data = len(name).to_bytes(4, "little") + name + same_text(content).encode()
+    return hashlib.blake2b(data, digest_size=20, key=secret).digest()

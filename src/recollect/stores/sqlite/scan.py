@@ -1,0 +1,188 @@
+"""The scan indexes of one process, one for each model: derived from the vectors in the file, following the vector log.
+
+A saved index (a file beside the store) spares a process the reading of all vectors. It belongs to the log entry that
+`models.saved` names, and it is thrown away with every erasure, because it still knows what was erased.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.domain.question import Filter
+from recollect.ports import Vector
+from recollect.stores.codes import CodeIndex
+from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.filters import conditions, is_whole_store, scope_index
+from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, place
+
+ROW_MASK = (1 << ROW_BITS) - 1
+LOADED_ROWS = 16_384
+REPLACED_ROWS = 500
+TIES = 32
+"""So many more are asked for, because ties are broken by id, which the scan does not know."""
+WORTH_SAVING = 20_000
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Scan:
+    """One model's index, and the log entries up to which it is true and up to which it is saved."""
+
+    index: CodeIndex
+    sequence: int
+    saved: int = -1
+
+
+class Scans:
+    """All models' scans, shared by the threads of a process. `path` is the store's file, None in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._scans: dict[int, Scan] = {}
+
+    def nearest(self, connection: Connection, model: int, vector: Vector, filter: Filter, limit: int) -> list[int]:
+        """The rows of the memories in scope with the best cosines, a few more than `limit` if there are."""
+        with self._lock:
+            scan = self._current(connection, model, len(vector))
+        if not len(scan.index):
+            return []
+        allowed = None if is_whole_store(connection, filter) else allowed_rows(connection, filter)
+
+        def fetch(keys: Ints) -> Floats:
+            return _vectors_at(connection, keys, len(vector))
+
+        return [found.owner for found in scan.index.search(vector, limit + TIES, fetch, allowed)]
+
+    def _current(self, connection: Connection, model: int, dimension: int) -> Scan:
+        """The model's scan as of this connection's view of the file, or a later one."""
+        first, last = one(connection, "SELECT ifnull(min(sequence), 0), ifnull(max(sequence), 0) FROM vector_log")
+        scan = self._scans.get(model)
+        if scan is None:
+            scan = self._loaded(connection, model, dimension)
+        if scan is None or scan.sequence < first - 1:
+            scan = Scan(CodeIndex(dimension), last)
+            _add_all(connection, model, scan.index)
+        elif scan.sequence < last:
+            _follow(connection, model, scan, last)
+        self._scans[model] = scan
+        return scan
+
+    def _loaded(self, connection: Connection, model: int, dimension: int) -> Scan | None:
+        saved = one(connection, "SELECT saved FROM models WHERE model = ?", (model,))
+        if self._path is None or saved is None:
+            return None
+        index = CodeIndex.load(sidecar(self._path, model), _stamp(connection, model, saved), dimension)
+        return None if index is None else Scan(index, saved, saved)
+
+    def save(self, connection: Connection) -> list[tuple[int, int]]:
+        """Save the large indexes that changed; which model at which log entry, to be noted in `models.saved`."""
+        if self._path is None:
+            return []
+        saved: list[tuple[int, int]] = []
+        with self._lock:
+            for model, scan in self._scans.items():
+                if len(scan.index) >= WORTH_SAVING and scan.saved != scan.sequence:
+                    self._current(connection, model, scan.index.dimension)
+                    scan.index.save(sidecar(self._path, model), _stamp(connection, model, scan.sequence))
+                    scan.saved = scan.sequence
+                    saved.append((scan.sequence, model))
+        return saved
+
+
+def sidecar(path: Path, model: int) -> Path:
+    """The file of a saved index."""
+    return path.with_name(f"{path.name}.{model}.codes")
+
+
+def drop_sidecars(path: Path) -> None:
+    """Throw the saved indexes away: they hold codes of erased vectors."""
+    for file in path.parent.glob(f"{path.name}.*.codes"):
+        file.unlink(missing_ok=True)
+
+
+def _stamp(connection: Connection, model: int, sequence: int) -> str:
+    identity = one(connection, "SELECT hex(value) FROM secrets WHERE name = 'identity'")
+    return f"{identity}:{model}:{sequence}"
+
+
+def allowed_rows(connection: Connection, filter: Filter) -> Ints:
+    """The rows of all embedded memories in scope."""
+    scope = conditions(filter)
+    index = scope_index(connection, filter)
+    by = f" INDEXED BY {index}" if index else ""
+    found = rows(connection, f"SELECT m.row FROM memories m{by} WHERE {scope.sql} AND m.embedded > 0", scope.values)
+    return np.fromiter((row for (row,) in found), dtype=np.int64, count=len(found))
+
+
+def _owner(keys: Ints) -> Ints:
+    return (keys >> PASSAGE_BITS) & ROW_MASK
+
+
+def _add_all(connection: Connection, model: int, index: CodeIndex) -> None:
+    """Read every vector of a model, a bounded piece at a time."""
+    low, high = place(model, 0) - 1, place(model, ROW_MASK, MAX_PASSAGES - 1)
+    while True:
+        found = rows(
+            connection,
+            "SELECT place, data FROM vectors WHERE place > ? AND place <= ? ORDER BY place LIMIT ?",
+            (low, high, LOADED_ROWS),
+        )
+        if not found:
+            return
+        _add(index, found)
+        low = found[-1][0]
+
+
+def _add(index: CodeIndex, found: Sequence[tuple[int, bytes]]) -> None:
+    keys = np.array([key for key, _ in found], dtype=np.int64)
+    matrix = np.frombuffer(b"".join([data for _, data in found]), dtype="<f4").reshape(len(found), -1)
+    index.add(keys, _owner(keys), matrix)
+
+
+def _follow(connection: Connection, model: int, scan: Scan, last: int) -> None:
+    """Take in what the log names since the scan was current."""
+    changed = [
+        row
+        for (row,) in rows(
+            connection,
+            "SELECT DISTINCT row FROM vector_log WHERE sequence > ? AND model = ? ORDER BY row",
+            (scan.sequence, model),
+        )
+    ]
+    for start in range(0, len(changed), REPLACED_ROWS):
+        piece = changed[start : start + REPLACED_ROWS]
+        ranges = json.dumps([[place(model, row), place(model, row, MAX_PASSAGES - 1)] for row in piece])
+        found = rows(
+            connection,
+            "SELECT v.place, v.data FROM json_each(?) j CROSS JOIN vectors v"
+            " WHERE v.place BETWEEN j.value ->> 0 AND j.value ->> 1",
+            (ranges,),
+        )
+        scan.index.remove(np.array(piece, dtype=np.int64))
+        if found:
+            _add(scan.index, [(key, data) for key, data in found])
+    scan.sequence = last
+
+
+def _vectors_at(connection: Connection, keys: Ints, dimension: int) -> Floats:
+    """The full vectors at these places, NaN where there is none any more."""
+    found = dict(
+        rows(
+            connection,
+            "SELECT place, data FROM vectors WHERE place IN (SELECT value FROM json_each(?))",
+            (json.dumps(keys.tolist()),),
+        )
+    )
+    gone = np.full(dimension, np.nan, dtype="<f4").tobytes()
+    data = b"".join([found.get(key, gone) for key in keys.tolist()])
+    return np.frombuffer(data, dtype="<f4").reshape(len(keys), dimension)

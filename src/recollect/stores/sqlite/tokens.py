@@ -1,0 +1,146 @@
+"""From text to index tokens, and the compact stream of them that is kept for every memory.
+
+The stream lets a search count the words of its candidates without reading their texts. A token is kept as a 48-bit
+hash: with a million different words the chance that a word of a query meets a namesake is 1 in 280 million. The
+streams are derived: `check` compares them with the texts, `repair` writes them anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.stores.sqlite.connection import Connection
+from recollect.stores.sqlite.schema import MARK
+
+CACHED_WORDS = 200_000
+TOKEN_BYTES = 6
+
+Hashes: TypeAlias = NDArray[np.uint64]
+
+
+def plain(text: str) -> str:
+    """The text as it is indexed: without the private character that only scopes may use."""
+    return text.replace(MARK, " ") if MARK in text else text
+
+
+def token_hash(token: str) -> int:
+    """48 bits of a token; 0 is kept for the boundaries between columns."""
+    return int.from_bytes(hashlib.blake2b(token.encode(), digest_size=TOKEN_BYTES).digest(), "little") or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A memory's text columns as the index sees them."""
+
+    content_tokens: int
+    size: int
+    stream: bytes
+    words: frozenset[str]
+    terms: frozenset[str]
+
+
+class Tokenizer:
+    """FTS5's own tokenizers, bound to one connection; not to be used by two threads at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._stem = connection.fts5_tokenizer("porter", ["unicode61"])
+        self._fold = connection.fts5_tokenizer("unicode61", [])
+        self._stems: dict[str, str] = {}
+        self._hashes: dict[str, int] = {}
+
+    def tokens(self, text: str) -> list[str]:
+        """The index terms of a text."""
+        return self._run(self._stem, plain(text), apsw.FTS5_TOKENIZE_DOCUMENT)
+
+    def query_tokens(self, text: str, prefix: bool) -> list[str]:
+        """The index terms of a piece of a query, as FTS5 itself cuts it."""
+        flags = apsw.FTS5_TOKENIZE_QUERY | (apsw.FTS5_TOKENIZE_PREFIX if prefix else 0)
+        return self._run(self._stem, text, flags)
+
+    def words(self, text: str) -> list[str]:
+        """The unstemmed, folded words of a text."""
+        return self._run(self._fold, plain(text), apsw.FTS5_TOKENIZE_DOCUMENT)
+
+    def text(self, content: str, tags: str) -> Text:
+        """Everything the index needs to know of one memory.
+
+        Folding the text once and stemming each word only the first time it is met is half the work of stemming all.
+        """
+        first, second = self.words(content), self.words(tags)
+        words = frozenset(first).union(second)
+        if not self._learn(words):
+            return self._whole(content, tags, words)
+        hashes, stems = self._hashes, self._stems
+        stream = pack([*[hashes[word] for word in first], 0, *[hashes[word] for word in second], 0])
+        terms = frozenset([stems[word] for word in words])
+        return Text(len(first), len(first) + len(second), stream, words, terms)
+
+    def _learn(self, words: frozenset[str]) -> bool:
+        """Stem the words not met before; False for one that is not itself again when folded twice."""
+        fresh = words.difference(self._stems)
+        if len(self._stems) + len(fresh) > CACHED_WORDS:
+            self._stems.clear()
+            self._hashes.clear()
+            fresh = words
+        for word in fresh:
+            stems = self._run(self._stem, word, apsw.FTS5_TOKENIZE_DOCUMENT)
+            if len(stems) != 1:
+                return False
+            self._stems[word], self._hashes[word] = stems[0], token_hash(stems[0])
+        return True
+
+    def _whole(self, content: str, tags: str, words: frozenset[str]) -> Text:
+        """The slow way, which trusts nothing but the tokenizer on the whole text."""
+        first, second = self.tokens(content), self.tokens(tags)
+        stream = pack([*map(token_hash, first), 0, *map(token_hash, second), 0])
+        return Text(len(first), len(first) + len(second), stream, words, frozenset(first).union(second))
+
+    def _run(self, tokenizer: Any, text: str, flags: int) -> list[str]:
+        data = text.encode("utf-8", "replace")
+        return tokenizer(data, flags, None, include_offsets=False, include_colocated=False)
+
+
+def pack(hashes: Sequence[int]) -> bytes:
+    """The low 32 bits of all tokens, then their high 16 bits."""
+    quads = np.frombuffer(array("Q", hashes), dtype=np.uint64).astype("<u8", copy=False).view("<u2").reshape(-1, 4)
+    return quads[:, :2].tobytes() + quads[:, 2].tobytes()
+
+
+class Streams:
+    """The token streams of all candidates of one search, end to end, ready for counting."""
+
+    def __init__(self, streams: Sequence[bytes], content_tokens: Sequence[int]) -> None:
+        sizes = np.array([len(stream) // TOKEN_BYTES for stream in streams], dtype=np.int64)
+        low = b"".join([stream[: len(stream) // TOKEN_BYTES * 4] for stream in streams])
+        high = b"".join([stream[len(stream) // TOKEN_BYTES * 4 :] for stream in streams])
+        self._low = np.frombuffer(low, dtype="<u4")
+        self._high = np.frombuffer(high, dtype="<u2")
+        self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])) if len(sizes) else sizes
+        self._tags_from = self._starts + np.array(content_tokens, dtype=np.int64) + 1
+        self.lengths: NDArray[np.float64] = (sizes - 2).astype(np.float64)
+
+    def count(self, run: Sequence[int]) -> NDArray[np.float64]:
+        """How often a run of token hashes occurs in each candidate, by column."""
+        places = np.flatnonzero(self._low == np.uint32(run[0] & 0xFFFF_FFFF))
+        places = places[self._high[places] == np.uint16(run[0] >> 32)]
+        for step, hashed in enumerate(run[1:], 1):
+            # A boundary ends every column, so a run that starts inside never leaves the array unnoticed.
+            places = places[places + step < len(self._low)]
+            at = places + step
+            places = places[
+                (self._low[at] == np.uint32(hashed & 0xFFFF_FFFF)) & (self._high[at] == np.uint16(hashed >> 32))
+            ]
+        return self._by_column(places)
+
+    def _by_column(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        owners = np.searchsorted(self._starts, places, side="right") - 1
+        columns = (places >= self._tags_from[owners]).astype(np.int64)
+        return np.bincount(owners * 2 + columns, minlength=2 * len(self._starts)).reshape(-1, 2).astype(np.float64)

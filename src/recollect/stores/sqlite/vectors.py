@@ -1,0 +1,195 @@
+"""Vectors in the file are the truth; the scan index of a process is derived from them and follows the vector log."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.domain.errors import Corrupt, InvalidInput
+from recollect.domain.memory import content_hash
+from recollect.domain.question import Filter
+from recollect.domain.ranking import Hit, Passage
+from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
+from recollect.stores.sqlite.connection import Connection, Readers, one, rows
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.outbox import (
+    MAX_PASSAGES,
+    PASSAGE_BITS,
+    ROW_BITS,
+    log,
+    model_number,
+    place,
+    postpone,
+    progress,
+    register,
+    waiting,
+)
+from recollect.stores.sqlite.records import run
+from recollect.stores.sqlite.scan import Scans
+from recollect.stores.sqlite.writer import Writer
+
+ROW_MASK = (1 << ROW_BITS) - 1
+
+
+class SqliteVectors:
+    """The VectorIndex port."""
+
+    def __init__(
+        self, readers: Readers, writer: Writer | None, scans: Scans, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._readers = readers
+        self._writer = writer
+        self._scans = scans
+        self._clock = clock
+
+    def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
+        with self._readers.reading() as connection:
+            number = _checked(connection, model, vector)
+            if number is None or limit <= 0:
+                return []
+            found = self._scans.nearest(connection, number, vector, filter, limit)
+            hits = _hits(connection, number, vector, found)
+        close = [hit for hit in hits if minimum is None or hit.score >= minimum]
+        return sorted(close, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+    def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
+        with self._readers.reading() as connection:
+            number = _checked(connection, model, vector)
+            if number is None or not ids:
+                return {}
+            found = rows(
+                connection,
+                "SELECT row FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND embedded > 0",
+                (json.dumps(list(ids)),),
+            )
+            return {hit.id: hit for hit in _hits(connection, number, vector, [row for (row,) in found])}
+
+    def put(self, model: str, entries: Sequence[Embedded]) -> None:
+        now_ms = int(self._clock() * 1000)
+
+        def work(writing: Writing) -> None:
+            number = register(writing, model)
+            for entry in entries:
+                _store(writing, number, entry, now_ms)
+
+        if entries:
+            run(self._writer, work)
+
+    def missing(self, model: str, limit: int) -> list[Pending]:
+        if limit <= 0:
+            return []
+        with self._readers.borrow() as connection:
+            number = model_number(connection, model)
+        if number is None and self._writer is not None:
+            number = self._writer.run(lambda writing: register(writing, model))
+        with self._readers.borrow() as connection:
+            return waiting(connection, number, limit, int(self._clock() * 1000))
+
+    def progress(self, model: str) -> EmbeddingProgress:
+        with self._readers.reading() as connection:
+            return progress(connection, model)
+
+
+def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
+    """The model's number; a vector that cannot be the model's is refused."""
+    known = one(connection, "SELECT model, dimension FROM models WHERE name = ?", (model,))
+    if known is None or known[1] is None:
+        return None
+    if vector.shape != (known[1],):
+        raise _wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
+    return known[0]
+
+
+def _wrong_dimension(given: int, dimension: int) -> InvalidInput:
+    return InvalidInput(
+        f"the vector has {given} numbers, the model's others have {dimension}",
+        "vectors under one model name must come from one model: give the other one its own name",
+    )
+
+
+def _store(writing: Writing, model: int, entry: Embedded, now_ms: int) -> None:
+    connection = writing.connection
+    matrix = None if entry.vectors is None else _sound(connection, model, entry, entry.vectors)
+    found = one(connection, "SELECT row, content, embedded FROM memories WHERE id = ? AND NOT sensitive", (entry.id,))
+    if found is None or content_hash(found[1]) != entry.content_hash:
+        return
+    row: int = found[0]
+    if matrix is None:
+        postpone(writing, model, row, now_ms)
+        return
+    connection.execute(
+        "DELETE FROM vectors WHERE place BETWEEN ? AND ?", (place(model, row), place(model, row, MAX_PASSAGES - 1))
+    )
+    if not connection.changes():
+        writing.ledger.done[model] += 1
+        connection.execute("UPDATE memories SET embedded = embedded + 1 WHERE row = ?", (row,))
+    spans = entry.passages or ((None, None),)
+    values = [
+        _vector_row(place(model, row, n), span, data.tobytes()) for n, (span, data) in enumerate(zip(spans, matrix))
+    ]
+    connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", values)
+    connection.execute("DELETE FROM outbox WHERE model = ? AND row = ?", (model, row))
+    log(writing, model, row)
+
+
+def _sound(connection: Connection, model: int, entry: Embedded, given: Matrix) -> NDArray[np.float32]:
+    """The matrix as it is stored, or InvalidInput."""
+    matrix = np.ascontiguousarray(given, dtype="<f4")
+    if matrix.ndim != 2 or len(matrix) != (len(entry.passages) or 1) or len(matrix) > MAX_PASSAGES:
+        raise InvalidInput(
+            f"memory {entry.id} needs one vector for each passage, {MAX_PASSAGES} at most", "embed its text again"
+        )
+    if not np.isfinite(matrix).all():
+        raise InvalidInput(f"a vector of memory {entry.id} has numbers that are not finite", "check the model")
+    dimension = one(connection, "SELECT dimension FROM models WHERE model = ?", (model,))
+    if dimension is None:
+        connection.execute("UPDATE models SET dimension = ? WHERE model = ?", (matrix.shape[1], model))
+    elif dimension != matrix.shape[1]:
+        raise _wrong_dimension(matrix.shape[1], dimension)
+    return matrix
+
+
+def _vector_row(key: int, span: tuple[int | None, int | None], data: bytes) -> tuple[Any, ...]:
+    return (key, *span, vector_checksum(key, *span, data), data)
+
+
+def vector_checksum(key: int, start: int | None, stop: int | None, data: bytes) -> int:
+    """CRC-32 over all columns of a vector."""
+    return zlib.crc32(data, zlib.crc32(repr((key, start, stop)).encode()))
+
+
+def _hits(connection: Connection, model: int, vector: Vector, memory_rows: Sequence[int]) -> list[Hit]:
+    """The exact cosine of each memory, at its best passage, from the vectors in the file."""
+    ranges = json.dumps([[place(model, row), place(model, row, MAX_PASSAGES - 1)] for row in memory_rows])
+    found = rows(
+        connection,
+        "SELECT v.place, v.start, v.stop, v.checksum, v.data FROM json_each(?) j CROSS JOIN vectors v"
+        " WHERE v.place BETWEEN j.value ->> 0 AND j.value ->> 1",
+        (ranges,),
+    )
+    if not found:
+        return []
+    if any(vector_checksum(key, start, stop, data) != checksum for key, start, stop, checksum, data in found):
+        raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
+    matrix = np.frombuffer(b"".join([row[4] for row in found]), dtype="<f4").reshape(len(found), -1)
+    # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
+    scores = (matrix.astype(np.float64) * vector.astype(np.float64)).sum(axis=1)
+    ids = dict(
+        rows(
+            connection,
+            "SELECT row, id FROM memories WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(memory_rows)),),
+        )
+    )
+    best: dict[int, Hit] = {}
+    for (key, start, stop, _, _), score in zip(found, scores.tolist()):
+        row = (key >> PASSAGE_BITS) & ROW_MASK
+        if row in ids and (row not in best or score > best[row].score):
+            best[row] = Hit(ids[row], score, None if start is None else Passage(start, stop))
+    return list(best.values())

@@ -1,0 +1,278 @@
+"""The code index agrees with brute force, survives damaged files, and can be searched while it changes."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.stores import codes
+from recollect.stores.codes import CodeIndex, Floats, Found, Ints
+
+DIMENSION = 16
+Row = tuple[int, Floats]  # owner and vector, by row number
+
+
+def fetcher(rows: dict[int, Row]) -> Callable[[Ints], Floats]:
+    gone = np.full(DIMENSION, np.nan, np.float32)
+    return lambda wanted: np.array([rows[row][1] if row in rows else gone for row in wanted.tolist()], np.float32)
+
+
+def never(wanted: Ints) -> Floats:
+    raise AssertionError(f"fetched {len(wanted)} rows")
+
+
+def brute(rows: dict[int, Row], query: Floats, limit: int, allowed: set[int] | None) -> list[Found]:
+    """The contract in the plainest words: every row, float64, best row of each owner, one total order."""
+    unit = query.astype(np.float64)
+    unit = unit / (np.sqrt(np.vdot(unit, unit)) or 1.0)
+    best: dict[int, Found] = {}
+    for row, (owner, vector) in sorted(rows.items()):
+        if allowed is not None and owner not in allowed:
+            continue
+        wide = vector.astype(np.float64)
+        cosine = float(np.vdot(wide, unit) / max(np.sqrt(np.vdot(wide, wide)), 1e-30))
+        if owner not in best or cosine > best[owner].cosine + 1e-12:
+            best[owner] = Found(owner, row, cosine)
+    return sorted(best.values(), key=lambda hit: (-round(hit.cosine, 12), hit.owner))[:limit]
+
+
+def same(got: list[Found], wanted: list[Found]) -> None:
+    assert [(hit.owner, hit.row) for hit in got] == [(hit.owner, hit.row) for hit in wanted]
+    assert np.allclose([hit.cosine for hit in got], [hit.cosine for hit in wanted], atol=1e-12)
+
+
+def cloud(count: int, seed: int, dimension: int = DIMENSION) -> Floats:
+    """Vectors around a shared mean, as embeddings are."""
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal((count, dimension)).astype(np.float32)
+    return noise + 2 * rng.standard_normal(dimension).astype(np.float32)
+
+
+def filled(vectors: Floats, exact_rows: int, per_owner: int = 1) -> tuple[CodeIndex, dict[int, Row]]:
+    index = CodeIndex(vectors.shape[1], exact_rows=exact_rows)
+    numbers = np.arange(len(vectors))
+    index.add(numbers, numbers // per_owner, vectors)
+    return index, {row: (row // per_owner, vectors[row]) for row in range(len(vectors))}
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step of the cascade at work in small indexes, and segments and scan steps with seams."""
+    monkeypatch.setattr(codes, "SHARP_ROWS", 600)
+    monkeypatch.setattr(codes, "FINE_ROWS", 300)
+    monkeypatch.setattr(codes, "SEGMENT_ROWS", 1_500)
+    monkeypatch.setattr(codes, "STEP_ROWS", 700)
+
+
+# A few vectors only, so that histories hold equal vectors, zero vectors and ties.
+vector_of = st.integers(0, 11)
+VECTORS = np.vstack([np.zeros((1, DIMENSION), np.float32), cloud(10, 5), -cloud(1, 6)])
+step_of = st.one_of(
+    st.tuples(st.just("add"), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12), vector_of), max_size=20)),
+    st.tuples(st.just("remove"), st.lists(st.integers(0, 14), max_size=6)),
+    st.tuples(st.just("search"), st.integers(1, 12), vector_of, st.none() | st.sets(st.integers(0, 14), max_size=8)),
+    st.tuples(st.just("reopen")),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(history=st.lists(step_of, max_size=14), exact_rows=st.sampled_from([0, 5, 25, 10_000]), masked=st.booleans())
+def test_random_histories_agree_with_brute_force(
+    history: list[tuple], exact_rows: int, masked: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    index, rows = CodeIndex(DIMENSION, exact_rows=exact_rows), dict[int, Row]()
+    path = tmp_path_factory.mktemp("history") / "codes"
+    for what, *rest in history:
+        if what == "add":
+            fresh = {row: (owner, VECTORS[which]) for row, owner, which in rest[0]}
+            owners = [owner for owner, _ in fresh.values()]
+            vectors = np.array([vector for _, vector in fresh.values()], np.float32).reshape(-1, DIMENSION)
+            index.add(np.array(list(fresh), np.int64), np.array(owners, np.int64), vectors)
+            rows |= fresh
+        elif what == "remove":
+            index.remove(np.array(rest[0], np.int64))
+            rows = {row: kept for row, kept in rows.items() if kept[0] not in rest[0]}
+        elif what == "reopen":
+            index.save(path, "now")
+            opened = CodeIndex.load(path, "now", DIMENSION, exact_rows=exact_rows)
+            assert opened is not None
+            index = opened
+        else:
+            limit, which, allowed = rest
+            keys = None if allowed is None else np.array(sorted(allowed, reverse=True), np.int64)
+            given = (lambda owners, keys=keys: np.isin(owners, keys)) if masked and keys is not None else keys
+            got = index.search(VECTORS[which], limit, fetcher(rows), given)
+            same(got, brute(rows, VECTORS[which], limit, allowed))
+        assert len(index) == len(rows)
+
+
+def test_a_small_index_is_exact_and_fetches_nothing() -> None:
+    index, rows = filled(cloud(3_000, 1), exact_rows=3_000, per_owner=3)
+    for query in cloud(10, 1):
+        same(index.search(query, 100, never), brute(rows, query, 100, None))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.1, 0.002])
+def test_the_cascade_finds_what_brute_force_finds(narrow: None, share: float) -> None:
+    centres = cloud(60, 2, 96)
+    vectors = np.tile(centres, (100, 1)) + cloud(6_000, 3, 96) / 3  # topics smaller than what each step keeps
+    index, rows = filled(vectors, exact_rows=500)
+    rng = np.random.default_rng(3)
+    allowed = None if share == 1 else set(rng.choice(6_000, int(6_000 * share), replace=False).tolist())
+    keys = None if allowed is None else np.array(sorted(allowed), np.int64)
+    found = 0
+    for query in centres[:20]:
+        wanted = brute(rows, query, 10, allowed)
+        got = index.search(query, 10, lambda wanted: vectors[wanted], keys)
+        assert len(got) == len(wanted)
+        found += len({hit.owner for hit in got} & {hit.owner for hit in wanted})
+    assert found >= 0.97 * 20 * len(wanted)
+
+
+def test_codes_estimate_without_bias() -> None:
+    vectors = cloud(2_000, 7, 384)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    frame = codes.Frame.train(units)
+    part = codes.Part(codes.Segment.full(frame.encode(np.arange(2_000), np.arange(2_000), vectors)), 2_000, None)
+    query = np.random.default_rng(8).standard_normal(384).astype(np.float32) / np.float32(np.sqrt(384))
+    probe, truth = frame.probe(query), (units - frame.mean) @ query
+    nibbles, signs = codes._nibble_scores(part, probe), codes._sign_scores(part, probe, probe.masks)
+    assert np.abs(nibbles - truth).max() < 0.02 and abs(np.polyfit(truth, nibbles, 1)[0] - 1) < 0.02
+    assert np.corrcoef(signs, truth)[0, 1] > 0.7  # the square root of 2 / pi, the best that signs can do, is 0.8
+    some = codes.Part(part.segment, 2_000, np.array([5, 900, 1_999]))
+    assert np.array_equal(codes._nibble_scores(some, probe), nibbles[some.kept])
+    assert np.array_equal(codes._sign_scores(some, probe, probe.masks), signs[some.kept])
+
+
+def test_owners_with_many_rows_do_not_crowd_out_others(narrow: None) -> None:
+    vectors = cloud(5_000, 8)
+    vectors[:4_000] = vectors[0] + 0.01 * vectors[:4_000]  # one owner holds the nearest 4 000 rows
+    owners = np.array([0] * 4_000 + list(range(1, 1_001)))
+    index = CodeIndex(DIMENSION, exact_rows=100)
+    index.add(np.arange(5_000), owners, vectors)
+    got = index.search(vectors[0], 20, lambda wanted: vectors[wanted])
+    assert len({hit.owner for hit in got}) == 20
+    assert got[0].owner == 0
+
+
+def test_thousands_of_equal_vectors_answer_with_the_lowest_owners(narrow: None) -> None:
+    vectors = np.repeat(cloud(1, 9), 5_000, axis=0)
+    index, _ = filled(vectors, exact_rows=100)
+    got = index.search(vectors[0], 10, lambda wanted: vectors[wanted])
+    assert [hit.owner for hit in got] == list(range(10))
+
+
+def test_a_row_that_is_gone_from_the_store_is_left_out() -> None:
+    index, rows = filled(cloud(50, 10), exact_rows=0)
+    del rows[7]
+    assert 7 not in {hit.owner for hit in index.search(cloud(1, 10)[0], 50, fetcher(rows))}
+
+
+def test_space_of_the_dead_is_given_back() -> None:
+    index, _ = filled(cloud(4_000, 11), exact_rows=100)
+    index.remove(np.arange(0, 3_000))
+    assert len(index) == 1_000
+    assert sum(len(segment.live) for segment in index._segments) < 4_000
+    index.remove(np.arange(4_000))
+    assert len(index) == 0 and index.search(cloud(1, 1)[0], 5, never) == []
+
+
+def test_what_cannot_be_indexed_is_refused() -> None:
+    index = CodeIndex(DIMENSION)
+    one = np.array([1])
+    for rows, owners, vectors in (
+        (one, one, np.full((1, DIMENSION), np.nan, np.float32)),
+        (one, one, np.zeros((1, DIMENSION + 1), np.float32)),
+        (np.array([1, 1]), np.array([1, 2]), np.zeros((2, DIMENSION), np.float32)),
+    ):
+        with pytest.raises(ValueError):
+            index.add(rows, owners, vectors)
+    with pytest.raises(ValueError):
+        index.search(np.zeros(DIMENSION + 1, np.float32), 5, never)
+    assert len(index) == 0 and index.search(np.ones(DIMENSION, np.float32), 0, never) == []
+
+
+@pytest.mark.parametrize("exact_rows", [0, 10_000])
+def test_a_saved_index_answers_the_same_and_goes_on(tmp_path: Path, exact_rows: int) -> None:
+    vectors = cloud(900, 12)
+    index, rows = filled(vectors, exact_rows)
+    index.remove(np.arange(0, 100))
+    index.save(tmp_path / "codes", "7")
+    opened = CodeIndex.load(tmp_path / "codes", "7", DIMENSION, exact_rows=exact_rows)
+    assert opened is not None and len(opened) == 800
+    assert [entry.name for entry in tmp_path.iterdir()] == ["codes"]
+    for changed in (index, opened):
+        changed.add(np.array([2_000]), np.array([5]), vectors[:1])
+        changed.remove(np.array([300]))
+    for query in vectors[:5]:
+        assert opened.search(query, 20, fetcher(rows)) == index.search(query, 20, fetcher(rows))
+    opened.save(tmp_path / "codes", "8")  # over the file that is mapped
+    assert CodeIndex.load(tmp_path / "codes", "7", DIMENSION) is None
+    assert CodeIndex.load(tmp_path / "codes", "8", DIMENSION + 1) is None
+    assert len(CodeIndex.load(tmp_path / "codes", "8", DIMENSION) or ()) == 800
+
+
+@pytest.mark.parametrize("exact_rows", [0, 10_000])
+def test_a_torn_or_damaged_file_is_ignored(tmp_path: Path, exact_rows: int) -> None:
+    path = tmp_path / "codes"
+    assert CodeIndex.load(path, "1", DIMENSION) is None
+    index, _ = filled(cloud(200, 13), exact_rows)
+    index.save(path, "1")
+    whole = path.read_bytes()
+    rng = np.random.default_rng(14)
+    for length in [0, 1, 15, 16, 17, len(whole) - 1, *rng.integers(0, len(whole), 40).tolist()]:
+        path.write_bytes(whole[:length])
+        assert CodeIndex.load(path, "1", DIMENSION) is None
+    for place in rng.integers(0, len(whole), 60).tolist():
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        assert CodeIndex.load(path, "1", DIMENSION) is None
+    path.write_bytes(whole)
+    assert CodeIndex.load(path, "1", DIMENSION) is not None
+
+
+def test_a_save_that_fails_leaves_the_file_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, _ = filled(cloud(20, 15), 0)
+    index.save(tmp_path / "codes", "1")
+
+    def full(handle: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(codes.os, "fsync", full)
+    with pytest.raises(OSError):
+        index.save(tmp_path / "codes", "2")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["codes"]
+    assert CodeIndex.load(tmp_path / "codes", "1", DIMENSION) is not None
+
+
+@pytest.mark.parametrize("exact_rows", [300, 100_000])
+def test_searches_run_while_others_add_and_remove(narrow: None, exact_rows: int) -> None:
+    """Owners under 200 stay; every search, whatever the moment, must find the query's own owner first."""
+    vectors = cloud(3_000, 16)
+    index = CodeIndex(DIMENSION, exact_rows=exact_rows)
+    index.add(np.arange(200), np.arange(200), vectors[:200])
+    done, wrong = threading.Event(), list[object]()
+
+    def search() -> None:
+        turn = 0
+        while not done.is_set():
+            turn = (turn + 1) % 200
+            got = index.search(vectors[turn], 5, lambda wanted: vectors[wanted])
+            if got[0].owner != turn or [hit.cosine for hit in got] != sorted((h.cosine for h in got), reverse=True):
+                wrong.append((turn, got))
+
+    readers = [threading.Thread(target=search) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for start in range(200, 3_000, 100):
+        batch = np.arange(start, start + 100)
+        index.add(batch, batch, vectors[batch])
+        index.remove(batch[::2])
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert len(index) == 200 + 2_800 // 2

@@ -1,0 +1,187 @@
+"""Check, repair and backup: damage is found and never served; what is derived can be made again."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlite_cases import damage, embed, note, put, text_of, vectors_of
+
+from recollect.domain.changes import AddLink, Put
+from recollect.domain.errors import Corrupt, InvalidInput, StoreUnavailable
+from recollect.domain.memory import Link, content_hash
+from recollect.domain.query import Term
+from recollect.domain.question import Filter
+from recollect.ports import Embedded, Store
+from recollect.stores.sqlite import open_sqlite
+
+QUERY = np.array([1.0, 0.0], dtype=np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+@pytest.fixture
+def store(path: Path, request: pytest.FixtureRequest) -> Store:
+    opened = open_sqlite(path)
+    memories = [note(f"n{n}", f"winter notes {n} about hiking", tags=("walk",)) for n in range(20)]
+    put(opened, *memories)
+    for n, memory in enumerate(memories[:10]):
+        embed(opened, memory, 1.0, float(n))
+    opened.records.write([AddLink(Link("n1", "see-also", "n2"))])
+    request.addfinalizer(opened.close)
+    return opened
+
+
+SOURCE_DAMAGE = [
+    "UPDATE memories SET content = 'winter notes 3 about biking' WHERE id = 'n3'",
+    "UPDATE memories SET importance = 0.9 WHERE id = 'n3'",
+    "UPDATE memories SET accessed_at = 12345 WHERE id = 'n3'",
+    "UPDATE memories SET project = 'other' WHERE id = 'n3'",
+    "UPDATE memories SET tags = '[]' WHERE id = 'n3'",
+]
+
+
+@pytest.mark.parametrize("sql", SOURCE_DAMAGE)
+def test_a_damaged_memory_is_reported_and_never_returned(path: Path, store: Store, sql: str) -> None:
+    assert store.care.check() == []
+    damage(path, sql)
+    kinds = {finding.kind for finding in store.care.check()}
+    assert "memory" in kinds
+    with pytest.raises(Corrupt):
+        store.records.fetch(["n3"])
+    assert [memory.id for memory in store.records.fetch(["n4"])] == ["n4"]
+
+
+DERIVED_DAMAGE = [
+    ("tokens", "DELETE FROM texts WHERE row = 3"),
+    ("tokens", "UPDATE texts SET tokens = x'000000000000000000000000' WHERE row = 3"),
+    ("fulltext", "INSERT INTO fulltext (fulltext) VALUES ('delete-all')"),
+    ("fulltext", "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) VALUES ('delete', 3, 'winter', '', '')"),
+    ("counters", "UPDATE counters SET value = value + 1 WHERE name = 'tokens'"),
+    ("counters", "UPDATE namespaces SET memories = 7"),
+    ("counters", "INSERT INTO common_terms VALUES ('winter', 3)"),
+    ("words", "DELETE FROM words WHERE word = 'hiking'"),
+    ("vector", "UPDATE vectors SET data = zeroblob(8) WHERE rowid IN (SELECT min(place) FROM vectors)"),
+    ("vector-orphan", "DELETE FROM memories WHERE id = 'n5'"),
+    ("outbox", "DELETE FROM outbox WHERE row = 15"),
+    ("outbox", "UPDATE memories SET embedded = 0 WHERE id = 'n2'"),
+    ("text-hash", "UPDATE memories SET text_hash = 1 WHERE id = 'n2'"),
+    ("link", "UPDATE links SET created_at = 5"),
+]
+
+
+@pytest.mark.parametrize(("kind", "sql"), DERIVED_DAMAGE, ids=[sql[:40] for _, sql in DERIVED_DAMAGE])
+def test_drift_is_found_and_mended(path: Path, store: Store, kind: str, sql: str) -> None:
+    damage(path, sql)
+    found = store.care.check()
+    assert kind in {finding.kind for finding in found}
+    mended = store.care.check(repair=True)
+    assert mended
+    assert all(finding.repaired for finding in mended)
+    assert store.care.check() == []
+    found_now = text_of(store).match(Term("hiking"), Filter(), 50)
+    assert len(found_now.ids) == found_now.frequencies[0] == store.care.stats().memories
+    progress = vectors_of(store).progress("m")
+    assert progress.done + progress.pending == store.care.stats().memories
+    vectors_of(store).search("m", QUERY, Filter(), 20)
+
+
+def test_flipped_bits_in_live_rows_are_found(tmp_path: Path) -> None:
+    """Each flip hits a text or a vector inside the file; all are seen, and none is served."""
+    chance = random.Random(3)
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    memories = [note(f"n{n:02d}", f"payload{n:02d} " * 40) for n in range(20)]
+    put(store, *memories)
+    for n, memory in enumerate(memories):
+        embed(store, memory, *np.random.default_rng(n).standard_normal(32).tolist())
+    store.close()
+    whole = path.read_bytes()
+    for n in range(20):
+        wanted = f"payload{n:02d} payload{n:02d}".encode()
+        vector = np.random.default_rng(n).standard_normal(32).astype(np.float32).tobytes()
+        target = whole.index(wanted if n % 2 else vector)
+        place = target + chance.randrange(len(wanted) if n % 2 else len(vector))
+        broken = bytearray(whole)
+        broken[place] ^= 1 << chance.randrange(8)
+        (tmp_path / "broken.db").write_bytes(broken)
+        opened = open_sqlite(tmp_path / "broken.db", read_only=True)
+        assert opened.care.check(), n
+        with pytest.raises(Corrupt):
+            if n % 2:
+                opened.records.fetch([f"n{n:02d}"])
+            else:
+                vectors_of(opened).similarities("m", np.ones(32, dtype=np.float32), [f"n{n:02d}"])
+        opened.close()
+        for rest in tmp_path.glob("broken.db*"):
+            rest.unlink()
+
+
+def test_a_backup_under_load_is_whole(path: Path, store: Store, tmp_path: Path) -> None:
+    stop, written = threading.Event(), list[str]()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            store.records.write([Put(note(f"w{number}", f"written while copying {number}"))])
+            written.append(f"w{number}")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for number in range(5):
+            before = list(written)
+            store.care.backup(tmp_path / f"copy{number}.db")
+            copy = open_sqlite(tmp_path / f"copy{number}.db")
+            assert len(copy.records.fetch(before)) == len(before)
+            assert copy.care.check() == []
+            copy.close()
+    finally:
+        stop.set()
+        thread.join()
+    assert written
+    assert not list(tmp_path.glob("*.tmp*"))
+
+
+def test_a_backup_of_a_damaged_store_does_not_get_its_name(path: Path, store: Store, tmp_path: Path) -> None:
+    damage(path, SOURCE_DAMAGE[0])
+    (tmp_path / "copy.db").write_bytes(b"the good old one")
+    with pytest.raises(Corrupt):
+        store.care.backup(tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").read_bytes() == b"the good old one"
+
+
+def test_a_backup_needs_a_file_and_a_folder(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable):
+        store.care.backup(tmp_path / "none" / "copy.db")
+    memory = open_sqlite(":memory:")
+    with pytest.raises(InvalidInput):
+        memory.care.backup(tmp_path / "copy.db")
+    memory.close()
+
+
+def test_a_failed_embedding_rests_longer_each_time(path: Path) -> None:
+    now = [1_000.0]
+    store = open_sqlite(path, clock=lambda: now[0])
+    memory = note("a", "hard to embed")
+    put(store, memory)
+    failure = Embedded("a", content_hash(memory.content), None, error="no answer")
+    pauses: list[float] = []
+    for _ in range(3):
+        vectors_of(store).put("m", [failure])
+        assert vectors_of(store).missing("m", 5) == []
+        started = now[0]
+        while not vectors_of(store).missing("m", 5):
+            now[0] += 0.5
+        pauses.append(now[0] - started)
+    assert pauses == [1.0, 2.0, 4.0]
+    assert vectors_of(store).missing("m", 5)[0].attempts == 3
+    assert vectors_of(store).progress("m").failed == 1
+    store.close()

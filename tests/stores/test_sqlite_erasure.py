@@ -1,0 +1,136 @@
+"""Forgotten is forgotten: not a byte in the file, the log, the indexes or the vocabulary."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+from sqlite_cases import embed, note, put, raw_bytes, text_of, vectors_of
+
+from recollect.domain.changes import AddLink, Erase, Put
+from recollect.domain.errors import Conflict
+from recollect.domain.memory import Link
+from recollect.domain.query import Term
+from recollect.domain.question import Filter
+from recollect.stores.sqlite import open_sqlite
+
+
+def canary(number: int) -> str:
+    return f"zq{random.Random(number).getrandbits(64):016x}kx"
+
+
+@pytest.mark.covers("more.forget")
+def test_nothing_is_left_of_erased_memories(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    rng = np.random.default_rng(1)
+    written = [
+        note(f"n{n}", f"we met {canary(n)} in town {n}", tags=(canary(1000 + n),), source=canary(2000 + n), key=f"k{n}")
+        for n in range(60)
+    ]
+    put(store, *written)
+    vectors = {memory.id: rng.standard_normal(8).astype(np.float32) for memory in written}
+    for memory in written:
+        embed(store, memory, *vectors[memory.id].tolist())
+    store.records.write([AddLink(Link("n1", "see-also", "n2"))])
+    assert canary(3).encode() in raw_bytes(path)
+    gone, kept = written[:40], written[40:]
+    for memory in gone:
+        store.records.write([Erase(memory.id)])
+    left = raw_bytes(path)
+    for n in range(40):
+        assert not any(canary(base + n).encode() in left for base in (0, 1000, 2000)), n
+        assert vectors[f"n{n}"].tobytes() not in left
+    assert all(vectors[memory.id].tobytes() in left for memory in kept)
+    connection = apsw.Connection(str(path))
+    terms = {term for (term,) in connection.execute("SELECT term FROM vocabulary")}
+    words = {word for (word,) in connection.execute("SELECT word FROM words")}
+    connection.close()
+    assert {canary(50), canary(1050), "met", "town"} <= words
+    assert not {canary(base + n) for base in (0, 1000) for n in range(40)} & (terms | words)
+    assert store.care.check() == []
+    store.close()
+
+
+@pytest.mark.covers("more.forget")
+def test_an_edited_text_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    memory = note("a", f"the code is {canary(1)}")
+    put(store, memory)
+    embed(store, memory, 0.25, 0.5)
+    store.records.write([Put(replace(memory, content=f"the code is {canary(2)}"), expected_version=1)])
+    left = raw_bytes(path)
+    assert canary(2).encode() in left
+    assert canary(1).encode() not in left
+    assert np.array([0.25, 0.5], dtype=np.float32).tobytes() not in left
+    assert text_of(store).similar(canary(1), 0.9, 5) == []
+    assert store.care.check() == []
+    store.close()
+
+
+@pytest.mark.covers("more.forget")
+def test_a_reader_in_the_way_only_delays_the_purge(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", f"met {canary(1)}"), note("b", "stays"))
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM memories").fetchall()
+    store.records.write([Erase("a")])
+    assert canary(1).encode() in raw_bytes(path)
+    reader.close()
+    assert store.care.tidy()["purged"] == 1
+    assert canary(1).encode() not in raw_bytes(path)
+    assert store.care.tidy()["purged"] == 0
+    store.close()
+
+
+@pytest.mark.covers("more.forget")
+def test_the_tombstone_is_no_copy_and_still_holds(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", canary(7)))
+    store.records.write([Erase("a")])
+    assert canary(7).encode() not in raw_bytes(path)
+    store.close()
+    store = open_sqlite(path)
+    with pytest.raises(Conflict):
+        put(store, note("b", f"  {canary(7).upper()} "))
+    put(store, note("c", canary(7), namespace="other"))
+    store.close()
+
+
+@pytest.mark.covers("more.forget")
+def test_a_saved_vector_index_goes_with_an_erasure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.scan.WORTH_SAVING", 2)
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    memories = [note(f"n{n}", f"text {n}") for n in range(3)]
+    put(store, *memories)
+    for n, memory in enumerate(memories):
+        embed(store, memory, 1.0, float(n))
+    query = np.array([1.0, 0.0], dtype=np.float32)
+    vectors_of(store).search("m", query, Filter(), 3)
+    assert store.care.tidy()["saved"] == 1
+    assert list(tmp_path.glob("*.codes"))
+    store.close()
+    store = open_sqlite(path)
+    assert [hit.id for hit in vectors_of(store).search("m", query, Filter(), 1)] == ["n0"]
+    store.records.write([Erase("n0")])
+    assert not list(tmp_path.glob("*.codes"))
+    assert [hit.id for hit in vectors_of(store).search("m", query, Filter(), 1)] == ["n1"]
+    store.close()
+
+
+def test_common_words_survive_an_erasure(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "running and runs"), note("b", "we run"), note("c", "he runs"))
+    store.records.write([Erase("a")])
+    assert [word for word, _ in text_of(store).similar("runs", 0.2, 5)] == ["runs", "run"]
+    assert text_of(store).match(Term("running"), Filter(), 5).frequencies.tolist() == [2.0]
+    store.close()

@@ -1,0 +1,243 @@
+"""Opening: the version gate, settings that stick, private files, foreign and newer files, migrations."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+from sqlite_cases import note, put, text_of
+
+from recollect.domain.changes import Put
+from recollect.domain.errors import Corrupt, RecollectError, StoreTooNew, StoreUnavailable
+from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.connection import Connection, connect, require_safe_sqlite, set_pragma
+from recollect.stores.sqlite.schema import MIGRATIONS
+
+
+@pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])
+def test_a_sqlite_that_can_lose_writes_is_refused(version: str) -> None:
+    with pytest.raises(StoreUnavailable, match="WAL-reset"):
+        require_safe_sqlite(version)
+
+
+@pytest.mark.parametrize("version", ["3.44.6", "3.50.7", "3.51.3", "3.54.1", "4.0.0"])
+def test_a_mended_sqlite_is_accepted(version: str) -> None:
+    require_safe_sqlite(version)
+
+
+def test_settings_are_read_back(tmp_path: Path) -> None:
+    open_sqlite(tmp_path / "s.db").close()
+    connection = connect(str(tmp_path / "s.db"))
+    found = {
+        name: connection.execute(f"PRAGMA {name}").get
+        for name in ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "trusted_schema")
+    }
+    assert found == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "secure_delete": 1,
+        "trusted_schema": 0,
+    }
+    with pytest.raises(StoreUnavailable, match="kept"):
+        set_pragma(connection, "no_such_pragma", 1)
+    connection.close()
+
+
+def test_files_are_private(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = open_sqlite(tmp_path / "folder" / "s.db")
+        put(store, note("a", "secret"))
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "folder").iterdir()}
+        folder = stat.S_IMODE((tmp_path / "folder").stat().st_mode)
+        store.close()
+    finally:
+        os.umask(before)
+    assert folder == 0o700
+    assert set(modes.values()) == {0o600}, modes
+    assert {"s.db", "s.db-wal", "s.db.lock"} <= set(modes)
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is a shopping list, no database at all" * 30, b"SQLite format 3\0" + b"\7" * 5000]
+)
+def test_garbage_is_no_store(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(content)
+    with pytest.raises(Corrupt):
+        open_sqlite(path)
+    assert path.read_bytes() == content
+
+
+def test_a_foreign_database_stays_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE theirs (x)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(Corrupt, match="another program"):
+        open_sqlite(path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_file_stays_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    open_sqlite(path, migrations=(*MIGRATIONS, _add_table)).close()
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(StoreTooNew):
+            open_sqlite(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def _add_table(connection: Connection) -> None:
+    connection.execute("CREATE TABLE extra (x)").fetchall()
+    connection.execute("INSERT INTO extra VALUES (1)").fetchall()
+
+
+def _fail_halfway(connection: Connection) -> None:
+    _add_table(connection)
+    raise apsw.IOError("the disk went away")
+
+
+@pytest.mark.covers("two-stage.index")
+def test_a_migration_keeps_the_data_and_a_copy_from_before(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "kept over the years"))
+    store.close()
+    store = open_sqlite(path, migrations=(*MIGRATIONS, _add_table))
+    assert [memory.id for memory in store.records.fetch(["a"])] == ["a"]
+    assert store.care.stats().schema_version == len(MIGRATIONS) + 1
+    store.close()
+    copy = open_sqlite(tmp_path / f"s.db.v{len(MIGRATIONS)}.backup")
+    assert copy.records.fetch(["a"])[0].content == "kept over the years"
+    copy.close()
+
+
+@pytest.mark.covers("two-stage.index")
+def test_a_failed_migration_leaves_the_old_version(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "kept"))
+    store.close()
+    with pytest.raises(StoreUnavailable):
+        open_sqlite(path, migrations=(*MIGRATIONS, _fail_halfway))
+    store = open_sqlite(path)
+    assert store.care.stats().schema_version == len(MIGRATIONS)
+    assert store.records.fetch(["a"])[0].content == "kept"
+    assert store.care.check() == []
+    store.close()
+    store = open_sqlite(path, migrations=(*MIGRATIONS, _add_table))
+    assert store.care.stats().schema_version == len(MIGRATIONS) + 1
+    store.close()
+
+
+def _open_and_write(path: str, name: str, start: object, answers: object) -> None:
+    start.wait()  # type: ignore[attr-defined]
+    try:
+        store = open_sqlite(path, migrations=(*MIGRATIONS, _add_table))
+        store.records.write([Put(note(name, f"written by {name}"))])
+        store.close()
+        answers.put("ok")  # type: ignore[attr-defined]
+    except BaseException as error:
+        answers.put(repr(error))  # type: ignore[attr-defined]
+
+
+@pytest.mark.covers("two-stage.index")
+def test_many_processes_may_create_and_migrate_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    path = tmp_path / "s.db"
+    start, answers = context.Event(), context.Queue()
+    workers = [context.Process(target=_open_and_write, args=(str(path), f"p{n}", start, answers)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    start.set()
+    assert [answers.get(timeout=60) for _ in workers] == ["ok"] * 4
+    for worker in workers:
+        worker.join()
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT count(*) FROM extra").get == 1
+    connection.close()
+    store = open_sqlite(path, migrations=(*MIGRATIONS, _add_table))
+    assert len(store.records.fetch([f"p{n}" for n in range(4)])) == 4
+    store.close()
+
+
+KILLED = """
+import os, signal, sys
+from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.schema import MIGRATIONS
+def dies(connection):
+    connection.execute("CREATE TABLE extra (x)").fetchall()
+    os.kill(os.getpid(), signal.SIGKILL)
+open_sqlite(sys.argv[1], migrations=(*MIGRATIONS, dies))
+"""
+
+
+@pytest.mark.covers("two-stage.index")
+def test_a_migration_killed_halfway_did_not_happen(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "still here"))
+    store.close()
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -9
+    store = open_sqlite(path)
+    assert store.records.fetch(["a"])[0].content == "still here"
+    assert store.care.stats().schema_version == len(MIGRATIONS)
+    store.close()
+
+
+@pytest.mark.covers("two-stage.index")
+def test_the_recency_index_holds_only_embedded_memories(tmp_path: Path) -> None:
+    open_sqlite(tmp_path / "s.db").close()
+    connection = apsw.Connection(str(tmp_path / "s.db"))
+    sql = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'memories_accessed_embedded'").get
+    assert "(accessed_at DESC) WHERE embedded > 0" in sql
+    plan = connection.execute(
+        "EXPLAIN QUERY PLAN SELECT id FROM memories WHERE embedded > 0 ORDER BY accessed_at DESC LIMIT 200"
+    ).fetchall()
+    assert "memories_accessed_embedded" in plan[0][3]
+    connection.close()
+
+
+def test_reading_only_reads(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    writer = open_sqlite(path)
+    put(writer, note("a", "old news"))
+    reader = open_sqlite(path, read_only=True)
+    assert reader.records.fetch(["a"])[0].content == "old news"
+    put(writer, note("b", "fresh news"))
+    assert text_of(reader).frequencies(["fresh", *text_of(reader).tokens("news")]) == [1, 2]
+    with pytest.raises(StoreUnavailable, match="reading only"):
+        put(reader, note("c", "never"))
+    reader.close()
+    writer.close()
+
+
+def test_a_missing_file_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable):
+        open_sqlite(tmp_path / "none.db", read_only=True)
+
+
+def test_a_folder_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreUnavailable) as caught:
+        open_sqlite(tmp_path / "file" / "s.db")
+    assert caught.value.hint
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    store.close()
+    store.close()
+    for attempt in (lambda: store.records.fetch(["a"]), lambda: put(store, note("a", "late"))):
+        with pytest.raises(RecollectError, match="closed"):
+            attempt()

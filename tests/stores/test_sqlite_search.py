@@ -1,0 +1,248 @@
+"""Two-phase search against a bare FTS5 table; exact counts; vectors followed across processes; bounded queries."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+from sqlite_cases import embed, note, put, text_of, vectors_of
+
+from recollect.domain.changes import Erase, Put
+from recollect.domain.errors import InvalidInput
+from recollect.domain.memory import Memory
+from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
+from recollect.domain.question import Filter
+from recollect.ports import Store, TextMatches
+from recollect.stores.sqlite import filters, fulltext, open_sqlite
+from recollect.stores.sqlite.schema import MARK
+
+WORDS = [
+    f"{a}{b}{c}" for a in ("ba", "ce", "di", "fo") for b in ("lo", "mu", "na") for c in ("t", "rk", "ning", "s", "ed")
+]
+
+
+def corpus(count: int) -> list[Memory]:
+    """Texts in which a few words are in almost every one and most are rare."""
+    rng = random.Random(5)
+    weights = [1 / rank for rank in range(1, len(WORDS) + 1)]
+    return [
+        note(
+            f"n{number:04d}",
+            " ".join(rng.choices(WORDS, weights, k=rng.randint(4, 30))),
+            tags=tuple(rng.sample(WORDS, rng.randint(0, 2))),
+            project=f"p{number % 5}",
+            session=f"s{number % 3}",
+            type=rng.choice(["fact", "decision"]),
+        )
+        for number in range(count)
+    ]
+
+
+def bm25(found: TextMatches, weights: tuple[float, float]) -> dict[str, float]:
+    rarity = np.log((found.documents - found.frequencies + 0.5) / (found.frequencies + 0.5))
+    counts = found.counts @ np.array(weights)
+    norm = 1.2 * (0.25 + 0.75 * found.lengths / found.average_length)
+    scores = (np.where(rarity > 0, rarity, 1e-6) * counts * 2.2 / (counts + norm[:, None])).sum(axis=1)
+    return dict(zip(found.ids, scores.tolist()))
+
+
+class Bare:
+    """The judge: the same texts in a plain FTS5 table, ranked by FTS5 itself."""
+
+    def __init__(self, memories: list[Memory]) -> None:
+        self.connection = apsw.Connection(":memory:")
+        self.connection.execute(
+            "CREATE VIRTUAL TABLE t USING fts5(id UNINDEXED, content, tags, tokenize='porter unicode61')"
+        )
+        for memory in memories:
+            self.connection.execute(
+                "INSERT INTO t VALUES (?, ?, ?)", (memory.id, memory.content, " ".join(memory.tags))
+            )
+
+    def best(self, expression: str, weights: tuple[float, float]) -> dict[str, float]:
+        found = self.connection.execute(
+            "SELECT id, -bm25(t, 0.0, ?, ?) FROM t WHERE t MATCH ? ORDER BY 2 DESC, id", (*weights, expression)
+        )
+        return {id: score for id, score in found}  # noqa: C416
+
+
+def any_of(*numbers: int) -> tuple[Or, str]:
+    """Some of WORDS, for us and for FTS5."""
+    words = [WORDS[number] for number in numbers]
+    return Or(tuple(Term(word) for word in words)), " OR ".join(words)
+
+
+NINE = any_of(*range(9))
+FOUR = any_of(3, 20, 21, 22)
+CASES: list[tuple[Node, str]] = [
+    NINE,
+    any_of(0, 40, 50, 55),
+    (And((Term(WORDS[1]), Term(WORDS[2]))), f"{WORDS[1]} AND {WORDS[2]}"),
+    (Phrase((WORDS[0], WORDS[1])), f'"{WORDS[0]} {WORDS[1]}"'),
+    (Or((Prefix("balo"), Term(WORDS[30]))), f"balo* OR {WORDS[30]}"),
+    (Not(FOUR[0], Term(WORDS[0])), f"({FOUR[1]}) NOT {WORDS[0]}"),
+]
+
+
+@pytest.fixture(params=["all words find", "rare words find"])
+def two_phase(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "rare words find":
+        monkeypatch.setattr(fulltext, "LARGE_INDEX", 10)
+        monkeypatch.setattr(fulltext, "FOUND_POSTINGS", 300)
+        monkeypatch.setattr(fulltext, "COMMON_COUNT", 20)
+        monkeypatch.setattr(filters, "SMALL_SCOPE", 10)
+
+
+@pytest.mark.covers("two-stage.bm25")
+@pytest.mark.parametrize(("query", "expression"), CASES, ids=[expression for _, expression in CASES])
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (2.0, 0.5)])
+def test_two_phases_find_and_score_as_fts5_does(
+    tmp_path: Path, two_phase: None, query: Node, expression: str, weights: tuple[float, float]
+) -> None:
+    memories = corpus(600)
+    store, bare = open_sqlite(tmp_path / "s.db"), Bare(memories)
+    put(store, *memories)
+    for _ in range(2):  # the second time, common terms are counted by the writer
+        found = bm25(text_of(store).match(query, Filter(), 50, weights), weights)
+        expected = bare.best(expression, weights)
+        assert {id: expected.get(id) for id in found} == pytest.approx(found, abs=1e-9)
+        best = sorted(found, key=lambda id: (-found[id], id))[:50]
+        assert len(set(best) & set(list(expected)[:50])) >= 0.98 * min(50, len(expected))
+        store.records.write([])
+    store.close()
+
+
+def test_scopes_are_searched_inside_the_index(tmp_path: Path, two_phase: None) -> None:
+    memories = corpus(600)
+    store, bare = open_sqlite(tmp_path / "s.db"), Bare(memories)
+    put(store, *memories)
+    put(store, note("foreign", " ".join(WORDS), namespace="other", project="p1", session="s1"))
+    by_id = {memory.id: memory for memory in memories}
+    query, expression = NINE
+    tag = next(memory.tags[0] for memory in memories if memory.tags)
+    for filter in (
+        Filter(project="p1"),
+        Filter(sessions=("s1", "s2"), types=("decision",)),
+        Filter(tags=(tag,)),
+        Filter(project="p2", without_types=("fact",), without_tags=(WORDS[0],)),
+        Filter(exclude=frozenset(["n0001", "n0002"]), only=frozenset(f"n{n:04d}" for n in range(80))),
+    ):
+        expected = {id for id in bare.best(expression, (1.0, 1.0)) if filter.allows(by_id[id])}
+        assert expected
+        found = set(text_of(store).match(query, filter, 600).ids)
+        assert found == expected
+    store.close()
+
+
+def test_counts_stay_exact_while_others_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fulltext, "COMMON_COUNT", 3)
+    path = tmp_path / "s.db"
+    first, second = open_sqlite(path), open_sqlite(path)
+    put(first, *(note(f"a{n}", f"common word {n}") for n in range(5)))
+    assert text_of(first).frequencies(["common"]) == [5]
+    put(second, note("sync", "the promotion is committed before this"))
+    put(first, note("sync2", "and seen here"))
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT memories FROM common_terms WHERE term = 'common'").get == 5
+    put(second, note("b1", "common again"), note("b2", "rare"))
+    first.records.write([Erase("a0"), Put(note("a1", "no more"), 1)])
+    assert text_of(first).frequencies(["common", "rare", "nothing"]) == [4, 1, 0]
+    assert connection.execute("SELECT memories FROM common_terms WHERE term = 'common'").get == 4
+    connection.close()
+    assert second.care.check() == []
+    first.close()
+    second.close()
+
+
+def test_no_text_can_look_like_a_scope(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "mine", project="secret"))
+    connection = apsw.Connection(str(path))
+    scope = connection.execute("SELECT scope FROM texts").get
+    connection.close()
+    assert MARK in scope
+    put(store, note("b", f"let me in {scope} {MARK}x", namespace="other"))
+    assert text_of(store).match(Term("let"), Filter(project="secret"), 5).ids == ()
+    assert text_of(store).match(Term(scope), Filter(), 5).ids == ()
+    assert store.care.check() == []
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Or(tuple(Term(f"w{n}") for n in range(65))),
+        Phrase(tuple(f"w{n}" for n in range(65))),
+        Or(tuple(Prefix(f"w{n}") for n in range(9))),
+        Or((Prefix("a"), Prefix("b"))),
+        Term("x-" * 5000),
+    ],
+    ids=["words", "phrase", "prefixes", "short prefixes", "one long word"],
+)
+def test_a_query_bomb_is_refused(tmp_path: Path, query: Node) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "w1 w2"))
+    with pytest.raises(InvalidInput):
+        text_of(store).match(query, Filter(), 5)
+    store.close()
+
+
+def deep(levels: int) -> Node:
+    node: Node = Term("w1")
+    for _ in range(levels):
+        node = And((node, Term("w2")))
+    return node
+
+
+def test_a_deep_query_is_refused_and_odd_words_are_harmless(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", 'w1 w2 say "NEAR" AND OR'))
+    with pytest.raises(InvalidInput):
+        text_of(store).match(deep(300), Filter(), 5)
+    assert text_of(store).match(deep(20), Filter(), 5).ids == ("a",)
+    for odd in ('"', '""', "w1 OR", "NEAR(w1", "content:w1", "w1\0w2", "^w1", "*", "(", "-w1", "{scope} : x", "\ud800"):
+        text_of(store).match(Or((Term(odd), Phrase((odd, odd)), Prefix(odd))), Filter(), 5)
+    assert text_of(store).match(Term("w1\0w2"), Filter(), 5).ids == ("a",)
+    store.close()
+
+
+def test_vectors_of_another_process_are_seen_at_the_next_search(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    first, second = open_sqlite(path), open_sqlite(path)
+    query = np.array([1.0, 0.0], dtype=np.float32)
+
+    def best(store: Store) -> list[str]:
+        return [hit.id for hit in vectors_of(store).search("m", query, Filter(), 10)]
+
+    a, b = note("a", "one"), note("b", "two")
+    put(first, a, b)
+    embed(first, a, 0.6, 0.8)
+    assert (best(first), best(second)) == (["a"], ["a"])
+    embed(second, b, 1.0, 0.0)
+    assert (best(first), best(second)) == (["b", "a"], ["b", "a"])
+    first.records.write([Erase("b")])
+    assert (best(first), best(second)) == (["a"], ["a"])
+    second.records.write([Put(note("a", "changed"), 1)])
+    assert (best(first), best(second)) == ([], [])
+    first.close()
+    second.close()
+
+
+def test_a_process_that_missed_the_log_reads_everything_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.ledger.LOGGED_VECTORS", 2)
+    path = tmp_path / "s.db"
+    first, second = open_sqlite(path), open_sqlite(path)
+    memories = [note(f"n{n}", f"text {n}") for n in range(8)]
+    put(first, *memories)
+    query = np.array([1.0, 0.0], dtype=np.float32)
+    embed(first, memories[0], 0.0, 1.0)
+    assert len(vectors_of(second).search("m", query, Filter(), 10)) == 1
+    for n, memory in enumerate(memories):
+        embed(first, memory, 1.0, float(n))
+    assert len(vectors_of(second).search("m", query, Filter(), 10)) == 8
+    first.close()
+    second.close()

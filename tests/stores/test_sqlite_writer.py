@@ -1,0 +1,228 @@
+"""The writer: group commit, isolation of callers, failures that reach everyone, many processes."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import threading
+from pathlib import Path
+
+import apsw
+import pytest
+from sqlite_cases import note, put
+
+from recollect.domain.changes import Change, Erase, Put
+from recollect.domain.errors import Conflict, InvalidInput, RecollectError, StoreUnavailable
+from recollect.ports import Store
+from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.writer import Writer
+
+
+class Held:
+    """Keeps the writer busy until released, so that callers pile up behind it; then counts the commits."""
+
+    def __init__(self, store: Store) -> None:
+        self.writer: Writer = store.records._writer  # type: ignore[attr-defined]
+        self.reached, self.go = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+        self.reached.wait()
+
+    def _run(self) -> None:
+        with contextlib.suppress(StoreUnavailable):  # the commit may be made to fail
+            self.writer.run(self._wait)
+
+    def _wait(self, writing: Writing) -> None:
+        self.reached.set()
+        self.go.wait()
+
+    def release(self) -> None:
+        self.go.set()
+        self.thread.join()
+
+
+def write_together(store: Store, lists: list[list[Change]]) -> list[RecollectError | None]:
+    """Have every list written by its own thread, all in one group."""
+    held = Held(store)
+    outcomes: list[RecollectError | None] = [None] * len(lists)
+
+    def write(place: int) -> None:
+        try:
+            store.records.write(lists[place])
+        except RecollectError as error:
+            outcomes[place] = error
+
+    threads = [threading.Thread(target=write, args=(place,)) for place in range(len(lists))]
+    for thread in threads:
+        thread.start()
+    while held.writer._queue.qsize() < len(lists):  # type: ignore[attr-defined]
+        threading.Event().wait(0.001)
+    held.release()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    opened = open_sqlite(tmp_path / "s.db" if request.param == "file" else ":memory:")
+    request.addfinalizer(opened.close)
+    return opened
+
+
+def test_waiting_callers_share_one_commit(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    writer: Writer = store.records._writer  # type: ignore[attr-defined]
+    groups: list[int] = []
+    commit = writer._commit  # type: ignore[attr-defined]
+    writer._commit = lambda group: (groups.append(len(group)), commit(group))  # type: ignore[method-assign]
+    assert write_together(store, [[Put(note(f"n{place}", f"text {place}"))] for place in range(12)]) == [None] * 12
+    assert groups == [1, 12]
+    assert store.care.stats().memories == 12
+    assert store.care.check() == []
+    store.close()
+
+
+def test_one_callers_conflict_leaves_the_others_alone(store: Store) -> None:
+    put(store, note("old", "it was there before"))
+    lists: list[list[Change]] = [
+        [Put(note("a", "first caller"))],
+        [Put(note("half", "must not stay, words like xylophone")), Put(note("old", "a second time"))],
+        [Put(note("broken", "lone \ud800 surrogate"))],
+        [Put(note("b", "last caller"))],
+    ]
+    outcomes = write_together(store, lists)
+    assert [type(outcome) for outcome in outcomes] == [type(None), Conflict, InvalidInput, type(None)]
+    assert [memory.id for memory in store.records.fetch(["a", "half", "broken", "b"])] == ["a", "b"]
+    assert store.text is not None
+    assert store.text.similar("xylophone", 0.9, 1) == []
+    assert store.care.check() == []
+
+
+def test_changes_of_one_list_see_each_other(store: Store) -> None:
+    store.records.write([Put(note("a", "short life")), Erase("a"), Put(note("a", "second life")), Erase("a")])
+    assert store.records.fetch(["a"]) == []
+    assert store.care.check() == []
+
+
+def test_a_failed_commit_reaches_every_caller(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("before", "safe"))
+    writer: Writer = store.records._writer  # type: ignore[attr-defined]
+    connection = writer._lend().__enter__()  # type: ignore[attr-defined]
+    connection.set_commit_hook(lambda: True)  # type: ignore[attr-defined]
+    outcomes = write_together(store, [[Put(note(f"n{place}", f"lost {place}"))] for place in range(3)])
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+    connection.set_commit_hook(None)  # type: ignore[attr-defined]
+    assert store.records.fetch(["n0", "n1", "n2"]) == []
+    put(store, note("after", "works again"))
+    assert store.care.stats().memories == 2
+    assert store.care.check() == []
+    store.close()
+
+
+def test_a_full_disk_is_a_typed_error_and_keeps_what_was_there(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("before", "safe"))
+    writer: Writer = store.records._writer  # type: ignore[attr-defined]
+    connection = writer._lend().__enter__()  # type: ignore[attr-defined]
+    pages = connection.execute("PRAGMA page_count").get
+    connection.execute(f"PRAGMA max_page_count={pages + 2}").fetchall()
+    with pytest.raises(StoreUnavailable, match="disk is full"):
+        put(store, note("big", "word " * 100_000))
+    connection.execute("PRAGMA max_page_count=1000000").fetchall()
+    put(store, note("after", "fits"))
+    assert [memory.id for memory in store.records.fetch(["before", "big", "after"])] == ["before", "after"]
+    assert store.care.check() == []
+    store.close()
+
+
+def test_a_lock_held_too_long_is_a_typed_error(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    first, second = open_sqlite(path), open_sqlite(path, wait_s=0.2)
+    held = Held(first)
+    with pytest.raises(StoreUnavailable, match="another process"):
+        put(second, note("a", "waits in vain"))
+    held.release()
+    put(second, note("b", "goes through"))
+    assert [memory.id for memory in first.records.fetch(["a", "b"])] == ["b"]
+    first.close()
+    second.close()
+
+
+def test_readers_do_not_wait_for_the_writer(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "readable"))
+    held = Held(store)
+    assert store.records.fetch(["a"])[0].content == "readable"
+    assert store.text is not None
+    assert store.text.frequencies(["readabl"]) == [1]
+    held.release()
+    store.close()
+
+
+def _many_writes(path: str, name: str, count: int, answers: object) -> None:
+    failures: list[str] = []
+    store = open_sqlite(path)
+
+    def write(thread: int) -> None:
+        for number in range(count):
+            try:
+                store.records.write([Put(note(f"{name}-{thread}-{number}", f"note {number} of {name} {thread}"))])
+            except RecollectError as error:
+                failures.append(repr(error))
+
+    threads = [threading.Thread(target=write, args=(thread,)) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.close()
+    answers.put(failures)  # type: ignore[attr-defined]
+
+
+def test_writers_in_many_processes_are_never_locked_out(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    path, answers = tmp_path / "s.db", context.Queue()
+    open_sqlite(path).close()
+    workers = [context.Process(target=_many_writes, args=(str(path), f"p{n}", 10, answers)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    assert [answers.get(timeout=120) for _ in workers] == [[], [], []]
+    for worker in workers:
+        worker.join()
+    store = open_sqlite(path)
+    assert store.care.stats().memories == 120
+    assert store.care.check() == []
+    store.close()
+
+
+def test_a_counter_raised_by_compare_and_set_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    stores = [open_sqlite(path), open_sqlite(path)]
+    put(stores[0], note("counter", "0"))
+
+    def raise_it(store: Store) -> None:
+        done = 0
+        while done < 10:
+            memory = store.records.fetch(["counter"])[0]
+            try:
+                store.records.write([Put(note("counter", str(int(memory.content) + 1)), memory.version)])
+                done += 1
+            except Conflict:
+                continue
+
+    threads = [threading.Thread(target=raise_it, args=(store,)) for store in stores for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    final = stores[0].records.fetch(["counter"])[0]
+    assert (final.content, final.version) == ("40", 41)
+    for store in stores:
+        store.close()
+
+
+def test_apsw_is_the_only_sqlite_here() -> None:
+    assert apsw.sqlite_lib_version() >= "3.51.3"
