@@ -1,0 +1,19 @@
+"""In and out: our own lossless JSONL, and readers for what other systems write. One reader, one file, one table row."""
+
+from recollect.importers.exporting import ExportReport, export
+from recollect.importers.report import ImportReport, Problem
+from recollect.importers.restoring import import_jsonl
+from recollect.importers.running import import_source
+from recollect.importers.table import IMPORTERS, Importer, sniff
+
+__all__ = [
+    "IMPORTERS",
+    "ExportReport",
+    "ImportReport",
+    "Importer",
+    "Problem",
+    "export",
+    "import_jsonl",
+    "import_source",
+    "sniff",
+]

@@ -1,0 +1,117 @@
+"""Running an import: find the reader, check every draft, remember them in batches under the usual rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from io import StringIO
+from pathlib import PurePath
+from typing import TextIO
+
+from recollect.domain.errors import InvalidInput
+from recollect.domain.memory import Receipt, Scope
+from recollect.importers.format import FORMAT
+from recollect.importers.lines import MAX_DOCUMENT_CHARACTERS
+from recollect.importers.report import ImportReport, Problem
+from recollect.importers.restoring import import_jsonl
+from recollect.importers.table import IMPORTERS, Importer, sniff
+from recollect.ports import Store
+from recollect.writing import Draft, WritePolicy, remember_many, to_memory
+
+HEAD_CHARACTERS = 64 * 1024
+BATCH = 200
+
+
+def import_source(
+    store: Store,
+    stream: TextIO,
+    name: str,
+    *,
+    new_id: Callable[[], str],
+    now: datetime,
+    policy: WritePolicy,
+    format: str | None = None,
+    scope: Scope | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ImportReport:
+    """Read one file into the store. `name` is the file's name as the user knows it; `format` overrides sniffing.
+
+    Idempotent: what has an id over there is written once, the rest is recognised by its text. `scope` says where the
+    memories go; what it leaves open (project, session) is taken from the file. `progress` is told entries read.
+    """
+    stream = stream if stream.seekable() else StringIO(stream.read(MAX_DOCUMENT_CHARACTERS))
+    head = stream.read(HEAD_CHARACTERS)
+    stream.seek(0)
+    if format == FORMAT or (format is None and _is_own(head)):
+        return import_jsonl(store, stream, progress=progress)
+    importer = _chosen(name, head, format)
+    report = ImportReport(importer.name)
+    waiting: list[Draft] = []
+
+    def flush() -> None:
+        for receipt in remember_many(store, waiting, new_id=new_id, now=now, policy=policy):
+            _count(report, receipt)
+        waiting.clear()
+
+    for place, draft in _checked(importer, stream, name, scope or Scope(), report, now, policy):
+        waiting.append(draft)
+        if len(waiting) >= BATCH:
+            flush()
+            if progress is not None:
+                progress(place)
+    flush()
+    return report
+
+
+def _checked(
+    importer: Importer,
+    stream: TextIO,
+    name: str,
+    scope: Scope,
+    report: ImportReport,
+    now: datetime,
+    policy: WritePolicy,
+) -> Iterator[tuple[int, Draft]]:
+    """The drafts that can be stored, placed and marked as captured; the others become problems."""
+    for place, item in enumerate(importer.read(stream, name), start=1):
+        if isinstance(item, Problem):
+            report.note(item.place, item.message)
+            continue
+        theirs = item.scope
+        where = Scope(scope.namespace, scope.project or theirs.project, scope.session or theirs.session)
+        source = item.source or f"import:{importer.name}:{PurePath(name).name}"
+        draft = replace(item, scope=where, source=source, captured=True)
+        try:
+            to_memory(draft, id="checked", now=now, policy=policy)
+        except InvalidInput as error:
+            report.note(place, error.message)
+        else:
+            yield place, draft
+
+
+def _is_own(head: str) -> bool:
+    first = head.removeprefix("\ufeff").lstrip().split("\n", 1)[0]
+    return first.startswith("{") and '"format":"recollect"' in first.replace(" ", "")
+
+
+def _chosen(name: str, head: str, format: str | None) -> Importer:
+    known = {importer.name: importer for importer in IMPORTERS}
+    if format is not None and format not in known:
+        raise InvalidInput(f"unknown format {format!r}", f"allowed: {', '.join((FORMAT, *known))}", "format")
+    found = known[format] if format is not None else sniff(name, head)
+    if found is None:
+        raise InvalidInput(f"{name!r} has no known format", f"name one: {', '.join((FORMAT, *known))}", "format")
+    return found
+
+
+def _count(report: ImportReport, receipt: Receipt) -> None:
+    match receipt.action:
+        case "added":
+            report.added += 1
+        case "merged":
+            report.merged += 1
+        case "skipped":
+            report.skipped += 1
+        case "redacted":
+            report.redacted += 1

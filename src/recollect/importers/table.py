@@ -1,0 +1,41 @@
+"""The formats that can be read. A reader yields drafts, or problems for what it has to leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TextIO, TypeAlias
+
+from recollect.importers import chatgpt, claude, claude_code, markdown, marked, mcp_memory, mem0, plain
+from recollect.importers.report import Problem
+from recollect.writing import Draft
+
+Reader: TypeAlias = Callable[[TextIO, str], Iterator[Draft | Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One foreign format: `sniff(file name, beginning of the text)` tells whether a file looks like it."""
+
+    name: str
+    description: str
+    sniff: Callable[[str, str], bool]
+    read: Reader
+
+
+# The first that recognises a file reads it, so the pickier ones come first.
+IMPORTERS: tuple[Importer, ...] = (
+    Importer("claude-code", "Claude Code transcripts (JSONL)", claude_code.sniff, claude_code.read),
+    Importer("mcp-memory", "the MCP reference memory server's JSONL", mcp_memory.sniff, mcp_memory.read),
+    Importer("chatgpt", "conversations.json of a ChatGPT export", chatgpt.sniff, chatgpt.read),
+    Importer("claude", "conversations.json of a Claude export", claude.sniff, claude.read),
+    Importer("mem0", "mem0's get_all() as JSON", mem0.sniff, mem0.read),
+    Importer("markers", "[MEMORY] markers and phrasings in an agent's output", marked.sniff, marked.read),
+    Importer("markdown", "Markdown notes: front matter and headings", markdown.sniff, markdown.read),
+    Importer("text", "plain text, one memory a line", plain.sniff, plain.read),
+)
+
+
+def sniff(name: str, head: str) -> Importer | None:
+    """The importer for a file, by its name and the beginning of its text; None when nothing fits."""
+    return next((importer for importer in IMPORTERS if importer.sniff(name, head)), None)

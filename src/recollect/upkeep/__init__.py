@@ -1,0 +1,20 @@
+"""Background jobs: bounded, resumable, idempotent. Each returns a report and can be stopped between two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recollect.upkeep.consolidation import Consolidation, Merge, consolidate
+from recollect.upkeep.embedding import EmbedReport, embed_backlog
+
+__all__ = ["Consolidation", "EmbedReport", "Merge", "UpkeepReport", "consolidate", "embed_backlog"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepReport:
+    """What one round of upkeep did."""
+
+    embedded: EmbedReport = field(default_factory=EmbedReport)
+    touched: int = 0
+    tidied: Mapping[str, int] = field(default_factory=dict[str, int])

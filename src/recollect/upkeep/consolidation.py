@@ -1,0 +1,123 @@
+"""Consolidation: what write-time checks missed is merged by real similarity. It has a dry run and loses nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from recollect.domain.errors import ModelUnavailable
+from recollect.domain.memory import DEFAULT_NAMESPACE, EPISODE, Memory, same_text
+from recollect.domain.question import Filter
+from recollect.ports import Embedder, Store
+from recollect.stages import similarity
+from recollect.stages.merging import may_be_one, worth
+from recollect.stages.wording import read
+from recollect.upkeep.merging import Merge, apply, superseded
+
+PAGE = 500
+MAX_ALIKE = 200
+"""Of memories with the same words, at most so many are compared with one another in one run."""
+
+Bucket: TypeAlias = tuple[str | None, bool, str]
+Cluster: TypeAlias = tuple[Memory, list[tuple[Memory, Merge]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """Every merge that was made (or would be, in a dry run). `cursor` continues a run that reached its limit."""
+
+    merges: tuple[Merge, ...] = ()
+    examined: int = 0
+    dry_run: bool = False
+    cursor: str | None = None
+    lost_races: int = 0
+
+
+def consolidate(
+    store: Store,
+    embedder: Embedder | None = None,
+    *,
+    now: datetime,
+    dry_run: bool = False,
+    limit: int = 10_000,
+    namespace: str = DEFAULT_NAMESPACE,
+    after: str | None = None,
+    cosine: float = similarity.COSINE,
+    progress: Callable[[int, int], None] | None = None,
+) -> Consolidation:
+    """Merge memories of one namespace that say the same: the best of them supersedes the others.
+
+    The best is pinned, else the most trusted, else the newest; a pinned memory never steps behind another. At most
+    `limit` memories are looked at. With an embedder, word families and acronyms are bridged where cosine agrees.
+    """
+    buckets: dict[Bucket, list[str]] = defaultdict(list)
+    examined, cursor = 0, after
+    while examined < limit:
+        page = store.records.scan(Filter(namespace=namespace), "id", min(PAGE, limit - examined), cursor)
+        if not page:
+            break
+        examined, cursor = examined + len(page), page[-1].id
+        gone = superseded(store, [memory.id for memory in page])
+        for memory in page:
+            if memory.id not in gone and memory.type != EPISODE:
+                buckets[_bucket(memory)].append(memory.id)
+    alike = [ids for ids in buckets.values() if len(ids) > 1]
+    merges: list[Merge] = []
+    lost = 0
+    for place, ids in enumerate(alike, start=1):
+        for head, others in _clusters(store.records.fetch(ids[:MAX_ALIKE]), embedder, cosine):
+            if dry_run or apply(store, head, others, now):
+                merges += [merge for _, merge in others]
+            else:
+                lost += 1
+        if progress is not None:
+            progress(place, len(alike))
+    return Consolidation(tuple(merges), examined, dry_run, cursor if examined >= limit else None, lost)
+
+
+def _bucket(memory: Memory) -> Bucket:
+    """Memories in different buckets cannot say the same: this keeps the work linear."""
+    if similarity.comparable(memory.content):
+        words = similarity.signature(read(memory.content))
+    else:
+        words = same_text(memory.content)
+    return memory.scope.project, memory.sensitive, hashlib.sha256(words.encode()).hexdigest()
+
+
+def _clusters(memories: Sequence[Memory], embedder: Embedder | None, cosine: float) -> Iterator[Cluster]:
+    """Best first, each memory joins the first better one that says the same, itself and not through others."""
+    heads: list[Cluster] = []
+    for memory in sorted(memories, key=worth, reverse=True):
+        joined = False
+        for head, others in heads:
+            merge = None if memory.pinned else _merge(head, memory, embedder, cosine)
+            if merge is not None:
+                others.append((memory, merge))
+                joined = True
+                break
+        if not joined:
+            heads.append((memory, []))
+    return (cluster for cluster in heads if cluster[1])
+
+
+def _merge(head: Memory, memory: Memory, embedder: Embedder | None, cosine: float) -> Merge | None:
+    if not may_be_one(memory, head):
+        return None
+    verdict = similarity.compare(head.content, memory.content)
+    if verdict.same:
+        return Merge(head.id, memory.id, verdict.reason, verdict.overlap)
+    if embedder is None or head.sensitive:
+        return None
+    verdict = similarity.compare(head.content, memory.content, loose=True)
+    if not verdict.same:
+        return None
+    try:
+        vectors = embedder.embed_documents([head.content, memory.content])
+    except ModelUnavailable:
+        return None  # words alone must do
+    score = float(vectors[0] @ vectors[1])
+    return Merge(head.id, memory.id, f"cosine {score:.2f}", verdict.overlap, score) if score > cosine else None

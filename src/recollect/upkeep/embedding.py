@@ -1,0 +1,171 @@
+"""The outbox: memories that wait for their vectors get them, in batches, without one bad text holding up the rest."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect.domain.errors import ModelUnavailable
+from recollect.ports import Embedded, Embedder, Matrix, Pending, Store, VectorIndex
+from recollect.stages import passages
+from recollect.upkeep.merging import Limits, Merge, merge_into_older
+
+log = logging.getLogger(__name__)
+
+BATCH = 32
+MAX_FAILURES = 1000
+MAX_PASSAGES = 512
+PROBE = "Is anybody there?"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReport:
+    """What a run did. `stopped` tells why it ended before the outbox was empty."""
+
+    embedded: int = 0
+    failed: int = 0
+    remaining: int = 0
+    merged: tuple[Merge, ...] = ()
+    stopped: str | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    embedded: int = 0
+    failed: int = 0
+    tried: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    merged: list[Merge] = field(default_factory=list[Merge])
+
+
+def embed_backlog(
+    store: Store,
+    embedder: Embedder | None,
+    *,
+    now: datetime,
+    policy: Limits,
+    batch: int = BATCH,
+    limit: int | None = None,
+    budget_seconds: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> EmbedReport:
+    """Embed what waits, oldest first, until nothing is left or a bound is reached: `limit` memories, the time, `stop`.
+
+    A model that is down ends the run and changes nothing. A text that the model cannot take is recorded as failed
+    and tried again in a later run. `progress` is told (done, known so far) after each batch. New memories that mean
+    the same as an older one are merged by a link, where the policy says so.
+    """
+    if embedder is None or store.vectors is None:
+        return EmbedReport(stopped="no embedder")
+    run = _Run()
+    total = store.vectors.progress(embedder.id)
+    known = total.pending + total.failed
+    deadline = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
+    while (stopped := _must_stop(run, limit, deadline, stop)) is None:
+        waiting = _next(store.vectors, embedder.id, run, batch if limit is None else min(batch, limit - run.embedded))
+        if not waiting:
+            break
+        entries = embed(embedder, waiting)
+        if entries is None:
+            stopped = "the model is unavailable"
+            break
+        _keep(store, store.vectors, embedder.id, entries, run, now, policy)
+        if progress is not None:
+            progress(run.embedded, max(known, run.embedded))
+    left = store.vectors.progress(embedder.id)
+    return EmbedReport(run.embedded, run.failed, left.pending + left.failed, tuple(run.merged), stopped)
+
+
+def _must_stop(run: _Run, limit: int | None, deadline: float, stop: Callable[[], bool] | None) -> str | None:
+    if stop is not None and stop():
+        return "asked to stop"
+    if limit is not None and run.embedded >= limit:
+        return "limit reached"
+    if run.failed >= MAX_FAILURES:
+        return "too many failures"
+    # The first batch is always made, so that every call gets further.
+    if run.tried and time.monotonic() >= deadline:
+        return "out of time"
+    return None
+
+
+def _next(vectors: VectorIndex, model: str, run: _Run, batch: int) -> list[Pending]:
+    """The next texts that this run has not tried yet; those that failed are listed again by the store."""
+    listed = vectors.missing(model, batch + run.failed)
+    fresh = [one for one in listed if (one.id, one.content_hash) not in run.tried][:batch]
+    run.tried.update((one.id, one.content_hash) for one in fresh)
+    return fresh
+
+
+def _keep(
+    store: Store,
+    vectors: VectorIndex,
+    model: str,
+    entries: Sequence[Embedded],
+    run: _Run,
+    now: datetime,
+    policy: Limits,
+) -> None:
+    vectors.put(model, entries)
+    run.embedded += sum(one.vectors is not None for one in entries)
+    run.failed += sum(one.vectors is None for one in entries)
+    if policy.dedupe:
+        run.merged += merge_into_older(store, vectors, model, entries, now, policy)
+
+
+def embed(embedder: Embedder, waiting: Sequence[Pending]) -> list[Embedded] | None:
+    """The vectors of each text, a failure for each that the model cannot take; None when the model is down."""
+    try:
+        cut = [_passages(embedder, one.content) for one in waiting]
+        matrix = _vectors(embedder, [text for texts in cut for _, text in texts])
+    except Exception as error:
+        log.info("a batch of %d could not be embedded: %s", len(waiting), type(error).__name__)
+        if not _is_alive(embedder):
+            return None
+        return [_alone(embedder, one) for one in waiting]
+    entries: list[Embedded] = []
+    row = 0
+    for one, texts in zip(waiting, cut):
+        entries.append(_entry(one, texts, matrix[row : row + len(texts)]))
+        row += len(texts)
+    return entries
+
+
+def _alone(embedder: Embedder, one: Pending) -> Embedded:
+    try:
+        texts = _passages(embedder, one.content)
+        return _entry(one, texts, _vectors(embedder, [text for _, text in texts]))
+    except Exception as error:  # whatever a text does to a model, it must not hold up the others
+        log.warning("memory %s could not be embedded: %s", one.id, type(error).__name__)
+        return Embedded(one.id, one.content_hash, None, error=type(error).__name__)
+
+
+def _entry(one: Pending, texts: Sequence[tuple[tuple[int, int], str]], matrix: Matrix) -> Embedded:
+    stretches = tuple(stretch for stretch, _ in texts) if len(texts) > 1 else ()
+    return Embedded(one.id, one.content_hash, matrix, stretches)
+
+
+def _passages(embedder: Embedder, content: str) -> list[tuple[tuple[int, int], str]]:
+    stretches = passages.split(content, embedder.max_tokens, embedder.count_tokens, max_passages=MAX_PASSAGES)
+    return [((start, end), content[start:end]) for start, end in stretches]
+
+
+def _vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    """One finite row for each text, or ModelUnavailable: nonsense is never stored."""
+    matrix = embedder.embed_documents(texts)
+    if matrix.shape != (len(texts), embedder.dimension) or not math.isfinite(float(abs(matrix).sum())):
+        raise ModelUnavailable("the embedder answered with other than one finite vector for each text")
+    return matrix
+
+
+def _is_alive(embedder: Embedder) -> bool:
+    """Whether the model still embeds a harmless text: only then was it the batch that was bad."""
+    try:
+        _vectors(embedder, [PROBE])
+    except Exception:
+        return False
+    return True

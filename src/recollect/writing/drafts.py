@@ -1,0 +1,183 @@
+"""What a caller hands in, and how it becomes a Memory: every field checked, bounded and in its one stored form."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from recollect.domain.errors import InvalidInput
+from recollect.domain.memory import EMPTY, Memory, Scope
+from recollect.stages import secrets, similarity
+from recollect.stages.merging import DEFAULT_IMPORTANCE
+from recollect.writing.metadata import checked_metadata
+
+IMPORTANCE_WORDS = {"high": 0.9, "medium": 0.5, "low": 0.2}
+NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._/-]{0,127}")
+TYPE = re.compile(r"[^\W_][\w.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicy:
+    """What may be written, and what happens to duplicates and secrets."""
+
+    dedupe: bool = True
+    secrets: secrets.Mode = "redact"
+    overlap: float = similarity.OVERLAP
+    cosine: float = similarity.COSINE
+    content_bytes: int = 1024 * 1024
+    tags_limit: int = 64
+    tag_bytes: int = 128
+    metadata_bytes: int = 64 * 1024
+    metadata_depth: int = 8
+    name_bytes: int = 256
+    """Of a key, a project, a session."""
+    source_bytes: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory that is not yet one: no id, nothing checked.
+
+    captured: it comes from an import or an agent's output, not from somebody who asked for it by name. What was
+    forgotten stays forgotten then, whereas an explicit remember brings it back.
+    """
+
+    content: str
+    type: str = "fact"
+    tags: Iterable[str] = ()
+    confidence: float = 0.8
+    importance: float | str = DEFAULT_IMPORTANCE
+    scope: Scope = field(default_factory=Scope)
+    source: str = ""
+    key: str | None = None
+    created_at: datetime | str | None = None
+    pinned: bool = False
+    sensitive: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    captured: bool = False
+
+
+def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> tuple[Memory, tuple[str, ...]]:
+    """The memory that a draft describes, and the kinds of secrets that were hidden in it. InvalidInput otherwise."""
+    content = checked_text(draft.content, "content", policy.content_bytes, blank=False, lines=True)
+    source = checked_text(draft.source, "source", policy.source_bytes)
+    tags = _tags(draft.tags, policy)
+    metadata = checked_metadata(draft.metadata, policy.metadata_bytes, policy.metadata_depth)
+    key = None if draft.key is None else checked_text(draft.key, "key", policy.name_bytes, blank=False)
+    kinds: tuple[str, ...] = ()
+    if policy.secrets != "allow":
+        clean, kinds = secrets.redact_json([content, source, list(tags), metadata])
+        if kinds and policy.secrets == "reject":
+            raise InvalidInput(f"it holds a secret ({', '.join(kinds)})", "remove it, or store it redacted", "content")
+        content, source, tags, metadata = clean[0], clean[1], tuple(dict.fromkeys(clean[2])), clean[3]
+        if key is not None and secrets.find(key):
+            raise InvalidInput("the key looks like a secret", "use a key that says nothing, such as a hash", "key")
+    moment = as_moment(now)
+    created_at = moment if draft.created_at is None else as_moment(draft.created_at, "created_at")
+    memory = Memory(
+        id=id,
+        content=content,
+        type=checked_type(draft.type),
+        tags=tags,
+        confidence=_share(draft.confidence, "confidence"),
+        importance=_importance(draft.importance),
+        scope=checked_scope(draft.scope, policy),
+        source=source,
+        key=key,
+        created_at=created_at,
+        updated_at=moment,
+        accessed_at=min(created_at, moment),
+        pinned=_flag(draft.pinned, "pinned"),
+        sensitive=_flag(draft.sensitive, "sensitive"),
+        metadata=metadata,
+    )
+    return memory, kinds
+
+
+def as_moment(value: datetime | str, field: str = "time") -> datetime:
+    """A datetime or ISO 8601 text in UTC, cut to milliseconds; without a zone it is taken as UTC."""
+    hint = "write it like 2026-05-01T12:00:00Z"
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    except (ValueError, OverflowError, AttributeError, TypeError) as error:
+        raise InvalidInput(f"{str(value)[:40]!r} is not a time", hint, field) from error
+
+
+def checked_text(value: Any, field: str, limit_bytes: int, *, blank: bool = True, lines: bool = False) -> str:
+    """The text exactly as given, or InvalidInput: NUL and lone surrogates cannot be stored, and all has a limit."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field} must be text, not {type(value).__name__}", "give a string", field)
+    if not blank and not value.strip():
+        raise InvalidInput(f"{field} is empty", "give some text or leave it out", field)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{field} holds half of a surrogate pair", "send valid Unicode", field) from error
+    if size > limit_bytes:
+        raise InvalidInput(f"{field} has {size} bytes, more than {limit_bytes}", "split or shorten it", field)
+    if "\0" in value:
+        raise InvalidInput(f"{field} holds a NUL character", "remove it", field)
+    if not lines and any(unicodedata.category(character) == "Cc" for character in value):
+        raise InvalidInput(f"{field} holds a control character", "keep it to one line of plain text", field)
+    return value
+
+
+def checked_type(value: Any) -> str:
+    """Any short word, in lower case."""
+    if not isinstance(value, str) or not TYPE.fullmatch(value.strip()):
+        hint = "one word of up to 64 letters, digits, dots, hyphens or underscores, such as fact"
+        raise InvalidInput(f"{str(value)[:80]!r} is not a type", hint, "type")
+    return value.strip().lower()
+
+
+def checked_scope(scope: Any, policy: WritePolicy) -> Scope:
+    """The scope, if its namespace follows the grammar and its names are not too long."""
+    if not isinstance(scope, Scope):
+        raise InvalidInput("scope must be a Scope", 'such as Scope(project="shop")', "scope")
+    if not isinstance(scope.namespace, str) or not NAMESPACE.fullmatch(scope.namespace):  # pyright: ignore[reportUnnecessaryIsInstance]
+        hint = "up to 128 of a-z 0-9 . _ / - with a letter or digit first"
+        raise InvalidInput(f"{str(scope.namespace)[:140]!r} is not a namespace", hint, "scope.namespace")
+    for name, value in (("scope.project", scope.project), ("scope.session", scope.session)):
+        if value is not None:
+            checked_text(value, name, policy.name_bytes, blank=False)
+    return scope
+
+
+def _tags(values: Any, policy: WritePolicy) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput("tags must be a list of texts", 'such as ["db", "infra"]', "tags")
+    given = cast(Iterable[Any], values)
+    tags = [checked_text(tag, "tags", policy.tag_bytes, blank=False).strip() for tag in given]
+    kept = tuple(dict.fromkeys(tags))
+    if len(kept) > policy.tags_limit:
+        raise InvalidInput(f"{len(kept)} tags are more than {policy.tags_limit}", "keep the telling ones", "tags")
+    return kept
+
+
+def _share(value: Any, field: str) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not 0 <= value <= 1:
+        raise InvalidInput(f"{field} must lie between 0 and 1, not {str(value)[:40]}", "0.8 is usual", field)
+    return float(value)
+
+
+def _importance(value: Any) -> float:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word not in IMPORTANCE_WORDS:
+            raise InvalidInput(f"{value[:40]!r} is no importance", "high, medium, low, or 0 to 1", "importance")
+        return IMPORTANCE_WORDS[word]
+    return _share(value, "importance")
+
+
+def _flag(value: Any, field: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{field} must be true or false", "", field)
+    return value

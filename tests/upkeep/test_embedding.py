@@ -1,0 +1,212 @@
+"""The outbox is emptied in bounded steps; neither a bad text nor a dead model loses anything."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from upkeep_cases import NOW, Alike, Choking, Nonsense, get, keep
+
+from recollect.domain.changes import Put
+from recollect.domain.errors import ModelUnavailable
+from recollect.domain.memory import Scope
+from recollect.domain.question import Filter
+from recollect.encoders.fake import FakeEmbedder
+from recollect.ports import Embedder, Store
+from recollect.upkeep import EmbedReport, embed_backlog
+from recollect.writing import Draft, WritePolicy, link, remember
+
+POLICY = WritePolicy()
+PLAIN = WritePolicy(dedupe=False)
+TEXTS = [f"fact number {n} about topic {chr(97 + n)}" for n in range(10)]
+
+
+def found(store: Store, embedder: Embedder, text: str) -> str | None:
+    assert store.vectors is not None
+    hits = store.vectors.search(embedder.id, embedder.embed_query(text), Filter(), 1)
+    return hits[0].id if hits else None
+
+
+def supersedes(store: Store) -> list[tuple[str, str]]:
+    assert store.links is not None
+    ids = [memory.id for memory in store.records.scan(Filter(), "id", 1000)]
+    return [(link.source, link.target) for link in store.links.links(ids) if link.type == "supersedes"]
+
+
+@pytest.mark.covers("more.late-embedding")
+def test_a_write_is_findable_by_words_at_once_and_by_meaning_after_upkeep(store: Store) -> None:
+    embedder = FakeEmbedder()
+    remember(store, Draft("Checkpoints stall"), id="m1", now=NOW, policy=POLICY)
+    assert store.text is not None
+    assert store.text.frequencies(store.text.tokens("stall")) == [1]
+    assert found(store, embedder, "Checkpoints stall") is None
+    report = embed_backlog(store, embedder, now=NOW, policy=POLICY)
+    assert report == EmbedReport(embedded=1)
+    assert found(store, embedder, "Checkpoints stall") == "m1"
+
+
+def test_the_backlog_is_emptied_in_batches_with_progress_and_again_does_nothing(store: Store) -> None:
+    keep(store, *TEXTS)
+    told: list[tuple[int, int]] = []
+    embedder = Choking()
+    report = embed_backlog(
+        store, embedder, now=NOW, policy=PLAIN, batch=4, progress=lambda done, known: told.append((done, known))
+    )
+    assert report == EmbedReport(embedded=10)
+    assert told == [(4, 10), (8, 10), (10, 10)]
+    assert embedder.calls == 3
+    assert embed_backlog(store, embedder, now=NOW, policy=PLAIN) == EmbedReport()
+    assert embedder.calls == 3
+
+
+def test_bounds_end_a_run_and_the_next_goes_on(store: Store) -> None:
+    keep(store, *TEXTS)
+    embedder = FakeEmbedder()
+    limited = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=4, limit=6)
+    assert limited == EmbedReport(embedded=6, remaining=4, stopped="limit reached")
+    timed = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=1, budget_seconds=0.0)
+    assert timed == EmbedReport(embedded=1, remaining=3, stopped="out of time")
+    calls = count()
+    stopped = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=1, stop=lambda: next(calls) == 2)
+    assert stopped == EmbedReport(embedded=2, remaining=1, stopped="asked to stop")
+    assert embed_backlog(store, embedder, now=NOW, policy=PLAIN) == EmbedReport(embedded=1)
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable, ValueError])
+def test_a_poisoned_text_is_isolated_recorded_and_tried_again(
+    store: Store, error: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    keep(store, *TEXTS[:5], "poison pill", *TEXTS[5:])
+    embedder = Choking("poison", error=error)
+    with caplog.at_level(logging.INFO, logger="recollect"):
+        report = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=4)
+    assert report == EmbedReport(embedded=10, failed=1, remaining=1)
+    assert "m006" in caplog.text
+    assert "poison" not in caplog.text
+    assert store.vectors is not None
+    assert store.vectors.progress(embedder.id).failed == 1
+    assert found(store, embedder, TEXTS[9]) == "m011"
+
+
+def test_a_model_that_is_down_ends_the_run_and_blames_no_text(store: Store) -> None:
+    keep(store, *TEXTS)
+    report = embed_backlog(store, Choking(down=True), now=NOW, policy=PLAIN)
+    assert report == EmbedReport(remaining=10, stopped="the model is unavailable")
+    assert store.vectors is not None
+    assert store.vectors.progress("fake-64").failed == 0
+    assert embed_backlog(store, Choking(), now=NOW, policy=PLAIN).embedded == 10
+
+
+@pytest.mark.parametrize("way", ["nan", "infinite", "short", "narrow"])
+def test_nonsense_is_never_stored(store: Store, way: str) -> None:
+    keep(store, *TEXTS)
+    report = embed_backlog(store, Nonsense(way), now=NOW, policy=PLAIN)
+    assert report.stopped == "the model is unavailable"
+    assert store.care.stats().vectors == 0
+
+
+@pytest.mark.covers("prior.sensitive")
+def test_sensitive_memories_are_never_embedded(store: Store) -> None:
+    keep(store, "Emma was in hospital", sensitive=True)
+    embedder = Choking()
+    assert embed_backlog(store, embedder, now=NOW, policy=PLAIN) == EmbedReport()
+    assert embedder.calls == 0
+
+
+def test_without_a_model_or_vectors_nothing_happens(store: Store) -> None:
+    keep(store, "text")
+    nothing = EmbedReport(stopped="no embedder")
+    assert embed_backlog(store, None, now=NOW, policy=PLAIN) == nothing
+    assert embed_backlog(replace(store, vectors=None), FakeEmbedder(), now=NOW, policy=PLAIN) == nothing
+
+
+def test_a_long_text_is_found_by_its_passage(store: Store) -> None:
+    filler = " ".join(f"Sentence {n} is about nothing much." for n in range(300))
+    long = f"{filler} The zebra crossing is closed on Sundays. {filler}"
+    keep(store, "short text", long)
+    embedder = FakeEmbedder()
+    assert embed_backlog(store, embedder, now=NOW, policy=POLICY).embedded == 2
+    assert store.vectors is not None
+    assert store.care.stats().vectors > 3
+    query = embedder.embed_query("zebra crossing closed on Sundays")
+    hits = {hit.id: hit for hit in store.vectors.search(embedder.id, query, Filter(), 5)}
+    assert hits["m001"].passage is None
+    passage = hits["m002"].passage
+    assert passage is not None
+    assert "zebra" in long[passage.start : passage.end]
+
+
+# --- the cosine check -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.covers("budget.dedup")
+def test_what_means_the_same_is_linked_behind_the_older(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    keep(store, "SQLite WAL mode", confidence=0.5, tags=("db",))
+    keep(store, "SQLite write-ahead logging", confidence=0.9, tags=("wal",))
+    with caplog.at_level(logging.INFO, logger="recollect"):
+        report = embed_backlog(store, Alike(), now=NOW, policy=POLICY)
+    (merge,) = report.merged
+    assert (merge.kept, merge.merged, merge.cosine) == ("m001", "m002", 1.0)
+    assert supersedes(store) == [("m001", "m002")]
+    kept = get(store, "m001")
+    assert (kept.content, kept.confidence, kept.tags) == ("SQLite WAL mode", 0.9, ("db", "wal"))
+    assert get(store, "m002").content == "SQLite write-ahead logging"
+    assert "SQLite" not in caplog.text
+
+
+@pytest.mark.covers("budget.dedup")
+def test_cosine_alone_never_merges(store: Store) -> None:
+    keep(
+        store,
+        "Feature flags are on in staging",
+        "Feature flags are on in production",
+        "We use PostgreSQL 16",
+        "We use PostgreSQL 15",
+        "Never deploy on Fridays",
+        "Deploy on Fridays",
+        "Alice owns billing",
+        "Bob owns billing",
+    )
+    assert embed_backlog(store, Alike(), now=NOW, policy=POLICY).merged == ()
+    assert supersedes(store) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"pinned": True}, {"type": "episode"}, {"scope": Scope(project="other")}, {"scope": Scope(session="other")}],
+)
+def test_what_must_stand_alone_is_not_merged(store: Store, fields: dict[str, object]) -> None:
+    keep(store, "SQLite WAL mode")
+    keep(store, "SQLite write-ahead logging", **fields)
+    assert embed_backlog(store, Alike(), now=NOW, policy=POLICY).merged == ()
+
+
+def test_far_apart_or_switched_off_is_not_merged(store: Store) -> None:
+    keep(store, "SQLite WAL mode", "SQLite write-ahead logging")
+    assert embed_backlog(store, FakeEmbedder(), now=NOW, policy=POLICY).merged == ()
+    assert embed_backlog(store, Alike(32), now=NOW, policy=PLAIN).merged == ()
+    assert embed_backlog(store, Alike(48), now=NOW, policy=replace(POLICY, cosine=1.0)).merged == ()
+
+
+def test_what_somebody_linked_by_hand_stays_as_it_is(store: Store) -> None:
+    keep(store, "SQLite WAL mode", "SQLite write-ahead logging")
+    link(store, "m002", "supersedes", "m001", now=NOW)
+    assert embed_backlog(store, Alike(), now=NOW, policy=POLICY).merged == ()
+    assert supersedes(store) == [("m002", "m001")]
+
+
+def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(store: Store) -> None:
+    keep(store, "old text")
+
+    class Slow(FakeEmbedder):
+        def embed_documents(self, texts):  # type: ignore[no-untyped-def]
+            if texts == ["old text"]:
+                store.records.write([Put(replace(get(store, "m001"), content="new text"), expected_version=1)])
+            return super().embed_documents(texts)
+
+    embed_backlog(store, Slow(), now=NOW, policy=PLAIN)
+    assert store.vectors is not None
+    hits = store.vectors.similarities("fake-64", FakeEmbedder().embed_query("new text"), ["m001"])
+    assert hits["m001"].score == pytest.approx(1.0)
