@@ -1,0 +1,20 @@
+"""Writes the reference pages that are made from the code. `make docs` runs it; a test compares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.doors.cli import reference as commands
+from recollect.profiles import reference as profiles
+
+HERE = Path(__file__).parent
+PAGES = {"cli.md": commands.page, "profiles.md": profiles.page}
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""The Typer app: global flags, the list of command modules, and how errors become exit codes.
+
+A new family of commands is one module with `register(app)` and one line in COMMANDS.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from recollect.domain.errors import InvalidInput, InvalidProfile, RecollectError
+from recollect.doors.cli.session import FLAGS, flush, printable, write_json
+from recollect.doors.wire import error_to_dict
+
+# In the order of the help page.
+COMMANDS = (
+    "recollect.doors.cli.demo",
+    "recollect.doors.cli.remembering",
+    "recollect.doors.cli.recalling",
+    "recollect.doors.cli.changing",
+    "recollect.doors.cli.care",
+    "recollect.doors.cli.copies",
+    "recollect.doors.cli.exchange",
+    "recollect.doors.cli.profiles",
+    "recollect.doors.cli.settings",
+    "recollect.doors.cli.models",
+)
+
+GLOBAL_FLAGS = ("store", "json", "quiet")
+GLOBAL_PANEL = "Everywhere"
+
+# Everything that Typer finds wrong with a command line is one of these.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class RecollectGroup(TyperGroup):
+    """The root command: hands the global flags down to every command and turns errors into exit codes."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        shared = [one for one in self.params if one.name in GLOBAL_FLAGS]
+        for command in _commands_below(self):
+            for parameter in shared:
+                twin = copy.copy(parameter)
+                twin.expose_value = False
+                command.params.append(twin)
+
+    def main(self, args: Any = None, prog_name: str | None = None, *rest: Any, **more: Any) -> Any:
+        """Run; exit 0 when fine, 1 when the request failed, 2 when it was wrong."""
+        given = list(sys.argv[1:] if args is None else args)
+        more["standalone_mode"] = False
+        try:
+            code = super().main(given, prog_name or "recollect", *rest, **more)
+        except typer.Abort:
+            code = _failed(RecollectError("stopped"), _wants_json(given), 1)
+        except UsageError as error:
+            code = _failed(_as_usage(error), _wants_json(given), 2)
+        except RecollectError as error:
+            wrong = isinstance(error, InvalidInput) and not isinstance(error, InvalidProfile)
+            code = _failed(error, _wants_json(given), 2 if wrong else 1)
+        except OSError as error:
+            code = _failed(_as_failure(error), _wants_json(given), 1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """A reader that has seen enough (`recollect list | head -1`) is no failure."""
+        try:
+            answer = super().invoke(ctx)
+            flush()
+            return answer
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+
+
+def _commands_below(group: Any) -> Iterator[Any]:
+    for command in group.commands.values():
+        yield command
+        if hasattr(command, "commands"):
+            yield from _commands_below(command)
+
+
+def _failed(error: RecollectError, as_json: bool, code: int) -> int:
+    """One line on standard error that ends with the next step; with --json also a document."""
+    if as_json:
+        write_json(error_to_dict(error))
+    line = f"recollect: {' '.join(error.message.split())}"
+    if error.hint:
+        line += f" — {' '.join(error.hint.split())}"
+    typer.echo(printable(line), err=True)
+    return code
+
+
+class Usage(RecollectError):
+    """The command line itself is wrong."""
+
+
+def _as_usage(error: Exception) -> Usage:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "recollect"
+    message = cast(Any, error).format_message().rstrip(".")
+    return Usage(message[:1].lower() + message[1:], f"see `{path} --help`")
+
+
+def _as_failure(error: OSError) -> RecollectError:
+    place = f" {error.filename}" if error.filename else ""
+    return RecollectError(f"{error.strerror or error}{place}", "check the path and its permissions")
+
+
+def _wants_json(args: list[str]) -> bool:
+    """Read from the raw words, because a wrong command line is never parsed to its end."""
+    flags = args[: args.index("--")] if "--" in args else args
+    return "--json" in flags
+
+
+def _remember_flag(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Keep a global flag where every command finds it, wherever on the line it stood."""
+    if value:
+        ctx.meta.setdefault(FLAGS, {})[param.name] = value
+    return value
+
+
+def _print_version(ctx: typer.Context, value: bool) -> None:
+    if not value:
+        return
+    from recollect import __version__
+
+    if _wants_json(sys.argv) or ctx.meta.get(FLAGS, {}).get("json"):
+        write_json({"version": __version__})
+    else:
+        typer.echo(f"recollect {__version__}")
+    raise typer.Exit
+
+
+StoreFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PATH",
+        help="The store's file; also RECOLLECT_STORE. Default: the user's data folder.",
+        callback=_remember_flag,
+        is_eager=True,
+        rich_help_panel=GLOBAL_PANEL,
+    ),
+]
+JsonFlag = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print exactly one JSON document and nothing else.",
+        callback=_remember_flag,
+        is_eager=True,
+        rich_help_panel=GLOBAL_PANEL,
+    ),
+]
+QuietFlag = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="No notes, no progress, no confirmations of what was done.",
+        callback=_remember_flag,
+        is_eager=True,
+        rich_help_panel=GLOBAL_PANEL,
+    ),
+]
+VersionFlag = Annotated[
+    bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+]
+
+app = typer.Typer(
+    cls=RecollectGroup,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    epilog="Examples: recollect remember 'We deploy on Tuesdays' · recollect recall 'when do we deploy?'",
+)
+
+
+@app.callback()
+def root(
+    store: StoreFlag = None,  # noqa: ARG001 (kept by its callback, as the next two are)
+    json: JsonFlag = False,  # noqa: ARG001
+    quiet: QuietFlag = False,  # noqa: ARG001
+    version: VersionFlag = False,  # noqa: ARG001
+) -> None:
+    """The memory of AI agents: remember, recall with the reason for every rank, forget."""
+    # What the engine could not do stands in the answer's trace; log lines would only blur it.
+    logging.getLogger("recollect").addHandler(logging.NullHandler())
+
+
+for _module in COMMANDS:
+    import_module(_module).register(app)
+
+
+def main() -> None:
+    """The entry point of the `recollect` command."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not a traceback.
+        cast(Any, stream).reconfigure(errors="replace")
+    app()

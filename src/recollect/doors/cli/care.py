@@ -1,0 +1,171 @@
+"""consolidate, upkeep, doctor, reindex and stats: keeping a store in good health."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from recollect.doors.cli import options
+from recollect.doors.cli.session import Session, current, printable
+from recollect.doors.wire import plain
+
+if TYPE_CHECKING:
+    from recollect.engine import Engine
+    from recollect.ports import Finding
+
+
+# Longer lists are in the JSON.
+MOST_LINES = 20
+
+
+def register(app: typer.Typer) -> None:
+    app.command("consolidate", rich_help_panel="Care", epilog="Example: recollect consolidate --dry-run")(consolidate)
+    app.command("upkeep", rich_help_panel="Care", epilog="Example: recollect upkeep --seconds 60")(upkeep)
+    app.command("doctor", rich_help_panel="Care", epilog="Examples: recollect doctor · recollect doctor --repair")(
+        doctor
+    )
+    app.command(
+        "reindex", rich_help_panel="Care", epilog="Example: recollect models use minilm-l6 && recollect reindex"
+    )(reindex)
+    app.command("stats", rich_help_panel="Care", epilog="Example: recollect stats --json")(stats)
+
+
+def consolidate(
+    ctx: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be merged.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="How many memories to look at, at most.")] = 10_000,
+    now: options.Now = None,
+) -> None:
+    """Merge memories that say the same. Nothing is lost: what is kept supersedes the others."""
+    run = current(ctx)
+    with run.engine() as engine:
+        report = plain(engine.consolidate(dry_run=dry_run, now=now, limit=limit))
+    _report(run, {**report, "dry_run": dry_run})
+
+
+def upkeep(
+    ctx: typer.Context,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop embedding after so long; the rest waits.")] = None,
+) -> None:
+    """Do now what usually happens in the background: embed what waits, tidy the store."""
+    run = current(ctx)
+    with run.engine() as engine:
+        with run.progress("embedding") as advance:
+            report = plain(engine.upkeep(budget_seconds=seconds, progress=advance))
+        _report(run, {**report, "embedding": _embedding(engine)})
+
+
+def reindex(
+    ctx: typer.Context,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop embedding after so long; the rest waits.")] = None,
+) -> None:
+    """Rebuild what is derived (full text, counters) and embed all that has no vector of the current model."""
+    run = current(ctx)
+    with run.engine() as engine:
+        findings = engine.check(repair=True)
+        with run.progress("embedding") as advance:
+            report = plain(engine.upkeep(budget_seconds=seconds, progress=advance))
+        document = {"findings": plain(findings), **report, "embedding": _embedding(engine)}
+        _report(run, document)
+
+
+def doctor(
+    ctx: typer.Context,
+    repair: Annotated[bool, typer.Option("--repair", help="Rebuild what is derived and damaged.")] = False,
+) -> None:
+    """Check the store and the models, say what is wrong and what to do. Exits 1 while something is broken."""
+    run = current(ctx)
+    with run.engine() as engine:
+        findings = engine.check(repair=repair)
+        facts = _facts(run, engine)
+    broken = any(one.severity == "error" and not one.repaired for one in findings)
+    if run.json:
+        run.emit({"healthy": not broken, "findings": plain(findings), **facts})
+    else:
+        _diagnosis(run, findings, facts, broken)
+    if broken:
+        raise typer.Exit(1)
+
+
+def _facts(run: Session, engine: Engine) -> dict[str, Any]:
+    import recollect
+
+    found = engine.stats()
+    return {
+        "version": recollect.__version__,
+        "python": platform.python_version(),
+        "store": found.location,
+        "engine": f"{found.kind} {found.engine_version}, schema {found.schema_version}",
+        "memories": found.memories,
+        "home": str(run.settings.home),
+        "profile": run.settings.profile,
+        "embedding": _embedding(engine),
+    }
+
+
+def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any], broken: bool) -> None:
+    _lines(run, facts)
+    run.show("")
+    for one in findings:
+        mark = "mended" if one.repaired else one.severity
+        run.show(printable(f"{mark:<8} {one.kind}: {one.detail}"))
+    if not findings:
+        run.show("nothing wrong with the store")
+    if facts["embedding"]["model"] is None:
+        run.show("no model: recall works by words alone; `recollect models fetch` adds meaning")
+    elif facts["embedding"]["pending"]:
+        run.show(f"{facts['embedding']['pending']} memories wait for their embedding: run `recollect upkeep`")
+    if broken:
+        run.note("run `recollect doctor --repair`; what it cannot mend comes back from a backup: `recollect restore`")
+
+
+def stats(ctx: typer.Context) -> None:
+    """What is in the store: counts, types, projects, size, how much of it is embedded."""
+    run = current(ctx)
+    with run.engine() as engine:
+        document = {**plain(engine.stats()), "embedding": _embedding(engine)}
+    if run.json:
+        run.emit(document)
+    else:
+        _lines(run, document)
+
+
+def _embedding(engine: Engine) -> dict[str, Any]:
+    """How far the current model is with this store."""
+    progress = engine.embedding_progress()
+    if progress is None or engine.embedder is None:
+        return {"model": None, "done": 0, "pending": 0, "failed": 0}
+    return {"model": engine.embedder.id, **plain(progress)}
+
+
+def _report(run: Session, report: dict[str, Any]) -> None:
+    if run.json:
+        run.emit(report)
+    elif not run.quiet:
+        _lines(run, report)
+
+
+def _lines(run: Session, document: dict[str, Any]) -> None:
+    """name  value, one per line; nested values on their own lines, indented."""
+    width = max((len(name) for name in document), default=0)
+    for name, value in document.items():
+        if isinstance(value, list):
+            several = cast(list[Any], value)
+            run.show(f"{name.replace('_', ' '):<{width}}  {len(several)}")
+            for one in several[:MOST_LINES]:
+                run.show(f"{'':<{width}}  {_flat(one)}")
+        else:
+            run.show(f"{name.replace('_', ' '):<{width}}  {_flat(value)}")
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict):
+        table = cast(dict[str, Any], value)
+        return printable(" · ".join(f"{name} {_flat(one)}" for name, one in table.items()) or "–")
+    if isinstance(value, list):
+        several = cast(list[Any], value)
+        return printable(", ".join(str(one) for one in several) or "–")
+    return printable("–" if value is None or value == "" else str(value))

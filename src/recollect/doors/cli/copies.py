@@ -1,0 +1,116 @@
+"""backup and restore: a verified copy of the store, and the way back."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound
+from recollect.doors.cli.session import current, printable
+
+# What belongs to a store's file and must move with it: the write-ahead log first, so that no log outlives its file.
+SIDECARS = ("-wal", "-shm")
+
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there; the old store is kept aside.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("backup", rich_help_panel="Care", epilog="Example: recollect backup ~/backups/memories-$(date +%F).db")(
+        backup
+    )
+    app.command(
+        "restore", rich_help_panel="Care", epilog="Example: recollect restore ~/backups/memories-2026-05-01.db --force"
+    )(restore)
+
+
+def backup(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+) -> None:
+    """A consistent copy while others write, verified before it gets its name."""
+    run = current(ctx)
+    target = file.expanduser()
+    if target.exists() and not force:
+        raise Conflict(f"{target} is there already", "choose another name or add --force")
+    if not target.parent.is_dir():
+        raise NotFound(f"there is no folder {target.parent}", "create it first")
+    with run.engine() as engine:
+        engine.backup(target)
+    size = target.stat().st_size
+    if run.json:
+        run.emit({"path": str(target), "bytes": size})
+    else:
+        run.say(f"{target}  {size:,} bytes, verified")
+
+
+def restore(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy made by backup.")],
+    force: Force = False,
+) -> None:
+    """Put a backup in the store's place, after checking it. The old store is kept beside it, never deleted."""
+    run = current(ctx)
+    source, target = file.expanduser(), _store_file(run.settings.store)
+    if not source.is_file():
+        raise NotFound(f"there is no file {source}", "give the path of a file made by `recollect backup`")
+    if target.exists() and source.samefile(target):
+        raise InvalidInput("the backup is the store itself", "give another file", "FILE")
+    if target.exists() and not force:
+        raise Conflict(f"there is a store at {target}", "add --force: it is kept aside under another name")
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".restoring-") as folder:
+        fresh = Path(folder) / "store.db"
+        memories = _verified_copy(source, fresh)
+        aside = _move_aside(target)
+        fresh.replace(target)
+    document = {"store": str(target), "memories": memories, "old_store": None if aside is None else str(aside)}
+    if run.json:
+        run.emit(document)
+        return
+    run.say(f"{target}  restored, {memories} memories")
+    if aside is not None:
+        run.note(f"the old store is kept as {aside}")
+
+
+def _store_file(target: str) -> Path:
+    if target == ":memory:" or "://" in target:
+        raise InvalidInput(f"{target} is not a file", "restore into a file: --store PATH", "store")
+    return Path(target).expanduser()
+
+
+def _verified_copy(source: Path, fresh: Path) -> int:
+    """A copy of the backup that opens and passes every check; returns how many memories it holds.
+
+    The backup itself is only read, so that it stays what it was.
+    """
+    from recollect.engine import open_engine
+
+    shutil.copyfile(source, fresh)
+    for suffix in SIDECARS:
+        beside = source.with_name(source.name + suffix)
+        if beside.exists():
+            shutil.copyfile(beside, fresh.with_name(fresh.name + suffix))
+    with open_engine(fresh, background=False, embedder="none", reranker="none") as engine:
+        broken = [one for one in engine.check() if one.severity == "error"]
+        if broken:
+            raise Corrupt(printable(f"{source} is damaged: {broken[0].detail}"), "choose another backup")
+        return engine.stats().memories
+
+
+def _move_aside(target: Path) -> Path | None:
+    """Rename the old store with all that belongs to it; None where there was none."""
+    if not target.exists():
+        return None
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside = target.with_name(f"{target.name}.before-restore-{stamp}")
+    for suffix in (*SIDECARS, ""):
+        old = target.with_name(target.name + suffix)
+        if old.exists():
+            old.replace(aside.with_name(aside.name + suffix))
+    return aside

@@ -1,0 +1,203 @@
+"""import and export: JSON lines in and out, other systems' files in."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+import zipfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+
+import typer
+
+from recollect.domain.errors import Conflict, InvalidInput, NotFound
+from recollect.doors.cli import options
+from recollect.doors.cli.session import Session, current, flush, one_line
+from recollect.doors.wire import plain
+
+if TYPE_CHECKING:
+    from recollect.engine import Engine
+    from recollect.importers import ImportReport
+
+READABLE = (".md", ".markdown", ".txt", ".json", ".jsonl")
+ARCHIVED = ("conversations", "memories")
+COUNTS = ("added", "merged", "skipped", "redacted", "links", "problem_count")
+PROBLEMS_TOLD = 5
+MAX_FILES = 100_000
+
+
+def complete_formats(incomplete: str) -> list[str]:
+    from recollect.importers import IMPORTERS
+
+    return [name for name in ("recollect", *(one.name for one in IMPORTERS)) if name.startswith(incomplete)]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "import",
+        rich_help_panel="Write",
+        epilog="Examples: recollect import memories.jsonl · recollect import ~/notes --project notes · "
+        "recollect import chatgpt-export.zip",
+    )(import_memories)
+    app.command(
+        "export",
+        rich_help_panel="Care",
+        epilog="Examples: recollect export memories.jsonl · recollect export | gzip > memories.jsonl.gz",
+    )(export_memories)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One text to read: its name, its size in bytes, and where its bytes come from."""
+
+    name: str
+    size: int
+    raw: io.BufferedIOBase
+
+
+def import_memories(
+    ctx: typer.Context,
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SOURCE…", help="Files, folders of notes, a ZIP of an export, or -.")
+    ],
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", help="Instead of recognising it: recollect, chatgpt …", autocompletion=complete_formats
+        ),
+    ] = None,
+    project: options.Project = None,
+    session: options.SessionName = None,
+    namespace: options.Namespace = options.NAMESPACE,
+    no_wait: options.NoWait = False,
+) -> None:
+    """Read our own JSON lines, Markdown, text, or what ChatGPT, Claude, Claude Code, mem0 and others export.
+
+    Twice is the same as once: what is known already is skipped, what was forgotten stays forgotten.
+    """
+    run = current(ctx)
+    scope = options.scope_of(namespace, project, session)
+    with run.engine() as engine:
+        reports = [
+            (part.name, _read(run, engine, part, format, scope)) for source in sources for part in _parts(source)
+        ]
+        totals = {name: sum(getattr(report, name) for _, report in reports) for name in COUNTS}
+        if run.json:
+            run.emit({**totals, "sources": [{"source": name, **plain(report)} for name, report in reports]})
+        else:
+            _tell(run, reports, totals)
+        run.drain(engine, wait=not no_wait)
+
+
+def _read(run: Session, engine: Engine, part: Part, format: str | None, scope: Any) -> ImportReport:
+    from recollect.identity import new_id
+    from recollect.importers import import_source
+
+    # utf-8-sig: a byte order mark is not part of the first word; bytes that are no text become visible marks.
+    text = io.TextIOWrapper(cast(Any, part.raw), encoding="utf-8-sig", errors="replace", newline="")
+    with text, run.progress(one_line(part.name, 40), in_bytes=True) as advance:
+        return import_source(
+            engine.store,
+            text,
+            part.name,
+            new_id=new_id,
+            now=datetime.now(UTC),
+            policy=engine.policy,
+            format=format,
+            scope=scope,
+            progress=lambda _entries: advance(part.raw.tell(), part.size),
+        )
+
+
+def _parts(source: str) -> Iterator[Part]:
+    """The texts behind a name: standard input, a file, the notes in a folder, the conversations in a ZIP."""
+    if source == "-":
+        content = sys.stdin.buffer.read()
+        yield Part("standard input", len(content), io.BytesIO(content))
+        return
+    path = Path(source).expanduser()
+    if path.is_dir():
+        files = sorted(one for one in path.rglob("*") if one.suffix.lower() in READABLE and _is_visible(one, path))
+        if not files:
+            raise NotFound(f"there is nothing to read in {path}", f"it reads {', '.join(READABLE)}")
+        for one in files[:MAX_FILES]:
+            yield Part(str(one.relative_to(path)), one.stat().st_size, one.open("rb"))
+    elif not path.is_file():
+        raise NotFound(f"there is no file {path}", "check the path")
+    elif zipfile.is_zipfile(path):
+        yield from _archived(path)
+    else:
+        yield Part(path.name, path.stat().st_size, path.open("rb"))
+
+
+def _is_visible(file: Path, folder: Path) -> bool:
+    """Neither hidden nor in a hidden folder, such as an editor's own."""
+    return file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _archived(path: Path) -> Iterator[Part]:
+    with zipfile.ZipFile(path) as archive:
+        names = [one for one in archive.infolist() if Path(one.filename).name.startswith(ARCHIVED)]
+        wanted = [one for one in names if one.filename.endswith(".json")]
+        if not wanted:
+            raise InvalidInput(f"{path} holds no conversations.json", "unpack it and import the files", "SOURCE")
+        for one in wanted:
+            yield Part(f"{path.name}/{one.filename}", one.file_size, cast(Any, archive.open(one)))
+
+
+def _tell(run: Session, reports: list[tuple[str, ImportReport]], totals: dict[str, int]) -> None:
+    for name, report in reports:
+        for problem in report.problems[:PROBLEMS_TOLD]:
+            run.note(f"{name}, entry {problem.place}: {problem.message}")
+    told = [f"{count} {name.replace('problem_count', 'problems')}" for name, count in totals.items() if count]
+    files = f"{len(reports)} files" if len(reports) != 1 else f"{reports[0][0]} ({reports[0][1].format})"
+    run.say(f"{files}: {', '.join(told) or 'nothing new'}")
+
+
+def export_memories(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="Default: standard output.")] = "-",
+    namespace: Annotated[
+        list[str] | None, typer.Option("--namespace", help="Only this namespace; repeatable. Default: all.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+) -> None:
+    """Everything as JSON lines, lossless and always in the same order; `import` reads it back."""
+    from recollect.importers import export
+
+    run = current(ctx)
+    if file == "-" and run.json:
+        raise typer.BadParameter("an export is many JSON lines, not one document: name a file", param_hint="--json")
+    with run.engine() as engine, _target(file, force) as out, run.progress("export") as advance:
+        report = export(engine.store, out, namespaces=namespace or None, progress=advance)
+    if run.json:
+        run.emit({"path": file, **plain(report)})
+    elif file == "-":
+        run.note(f"{report.memories} memories, {report.links} links")
+    else:
+        run.say(f"{file}  {report.memories} memories, {report.links} links")
+
+
+@contextmanager
+def _target(file: str, force: bool) -> Generator[TextIO]:
+    """Standard output, or a file that gets its name when it is complete; it may hold secrets, so it is private."""
+    if file == "-":
+        yield cast(Any, sys.stdout)
+        flush()
+        return
+    path = Path(file).expanduser()
+    if path.exists() and not force:
+        raise Conflict(f"{path} is there already", "choose another name or add --force")
+    if not path.parent.is_dir():
+        raise NotFound(f"there is no folder {path.parent}", "create it first")
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".exporting-") as folder:
+        fresh = Path(folder) / path.name
+        with fresh.open("w", encoding="utf-8", newline="\n") as out:
+            fresh.chmod(0o600)
+            yield out
+        fresh.replace(path)

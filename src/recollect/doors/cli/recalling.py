@@ -1,0 +1,205 @@
+"""recall, show and list: everything that reads memories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from recollect.doors.cli import options
+from recollect.doors.cli.session import Session, current, one_line, printable
+from recollect.doors.wire import link_to_dict, memory_to_dict, recall_to_dict
+
+if TYPE_CHECKING:
+    from recollect.domain.memory import Memory
+    from recollect.domain.recall import Recall
+    from recollect.engine import Engine, Expanded
+
+Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
+SortBy = Literal["relevance", "importance", "recency"]
+
+Query = Annotated[
+    list[str], typer.Argument(metavar="QUERY…", help='Words, "phrases", prefix*, AND OR NOT, type: tag: before: …')
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="ID", help="Leave this memory out; repeatable.")
+]
+Rerank = Annotated[bool | None, typer.Option("--rerank/--no-rerank", help="Let a model judge the head of the list.")]
+Alias = Annotated[
+    list[str] | None, typer.Option("--alias", metavar="WORD=OTHER", help="Also look for another word; repeatable.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="OPTION=VALUE", help="One option of the profile, as fusion.k=10; repeatable."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "recall",
+        rich_help_panel="Read",
+        epilog="Examples: recollect recall 'which database do we run?' --explain · "
+        "recollect recall 'deploy* type:gotcha' --profile retry-ladder · recollect recall tests --set fusion.k=10",
+    )(recall)
+    app.command("show", rich_help_panel="Read", epilog="Example: recollect show 01jv3m8x0c9k4q2r5t7w9yabcd")(show)
+    app.command(
+        "list", rich_help_panel="Read", epilog="Example: recollect list --type decision --project shop --limit 20"
+    )(list_memories)
+
+
+def recall(
+    ctx: typer.Context,
+    query: Query,
+    profile: options.Profile = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, max=200, help="How many at most.")] = None,
+    mode: Annotated[Mode, typer.Option(help="Words: bm25; meaning: semantic; both: hybrid.")] = "auto",
+    type: options.Types = None,
+    tag: options.TagFilter = None,
+    project: options.Project = None,
+    session: options.SessionName = None,
+    namespace: options.Namespace = options.NAMESPACE,
+    after: options.After = None,
+    before: options.Before = None,
+    now: options.Now = None,
+    exclude: Exclude = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="As many as fit into so many tokens.")] = None,
+    sort_by: Annotated[SortBy, typer.Option(help="What decides the order.")] = "relevance",
+    rerank: Rerank = None,
+    alias: Alias = None,
+    set_: SetOption = None,
+    used: Annotated[bool, typer.Option("--used", help="Count the answer as used, not only as seen.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", "-e", help="Draw what each list and prior did.")] = False,
+    render: Annotated[bool, typer.Option("--render", help="Print the block for a prompt.")] = False,
+) -> None:
+    """Find the memories that matter for a question, best first, with the reason for every rank."""
+    run = current(ctx)
+    asked: dict[str, Any] = {
+        "profile": profile, "limit": limit, "mode": mode, "type": type or None, "tags": tuple(tag or ()),
+        "scope": options.scope_of(namespace, project, session), "exclude": tuple(exclude or ()), "after": after,
+        "before": before, "now": now, "budget_tokens": budget_tokens, "sort_by": sort_by, "rerank": rerank,
+        "aliases": _aliases(alias), "explicit": used,
+        "options": {name: options.value_of(value) for name, value in options.pairs(set_, "--set")},
+    }  # fmt: skip
+    with run.engine() as engine:
+        answer = engine.recall(options.words_of(query), **asked)
+        _answer(run, engine, answer, explain, render, now)
+
+
+def _answer(run: Session, engine: Engine, answer: Recall, explain: bool, render: bool, now: str | None) -> None:
+    if run.json:
+        run.emit(recall_to_dict(answer, rendered=render))
+        return
+    if render:
+        run.show(printable(answer.render()))
+        return
+    from recollect.doors.cli import explaining
+    from recollect.writing import as_moment
+
+    moment = None if now is None else as_moment(now)
+    if explain:
+        gone = [one.id for one in explaining.nearest(answer.dropped)]
+        texts = {one.id: one.content for one in engine.store.records.fetch(gone)}
+        run.show(*explaining.explained(answer, texts, run.out, moment))
+    else:
+        run.show(*explaining.listed(answer, run.out, moment))
+        for note in answer.trace.notes:
+            run.note(note)
+    if not answer.hits:
+        run.note("nothing found" if not answer.abstained else "nothing relevant enough")
+
+
+def _aliases(given: list[str] | None) -> dict[str, str | list[str]]:
+    """The same word given twice has two aliases."""
+    found: dict[str, list[str]] = {}
+    for word, other in options.pairs(given, "--alias"):
+        found.setdefault(word, []).append(other)
+    return cast(dict[str, str | list[str]], found)
+
+
+def show(
+    ctx: typer.Context, id: Annotated[str, typer.Argument(metavar="ID", help="From recall, list or remember.")]
+) -> None:
+    """One memory with all its fields, its links and what they lead to. This counts as using it."""
+    run = current(ctx)
+    with run.engine() as engine:
+        found = engine.expand(id)
+        if run.json:
+            run.emit(
+                {
+                    **memory_to_dict(found.memory),
+                    "links": [link_to_dict(one) for one in found.links],
+                    "neighbours": [memory_to_dict(one) for one in found.neighbours],
+                }
+            )
+            return
+        _show_expanded(run, found)
+
+
+def _show_expanded(run: Session, found: Expanded) -> None:
+    document = memory_to_dict(found.memory)
+    run.show(printable(document.pop("content")), "")
+    width = max(len(name) for name in document)
+    for name, value in document.items():
+        if value not in (None, "", [], {}) or name == "pinned":
+            shown = ", ".join(value) if isinstance(value, list) else _fields(value)  # pyright: ignore
+            run.show(f"{name:<{width}}  {one_line(shown)}")
+    texts = {one.id: one_line(one.content, 80) for one in found.neighbours}
+    for link in found.links:
+        outgoing = link.source == found.memory.id
+        other = link.target if outgoing else link.source
+        arrow = f"{link.type} →" if outgoing else f"← {link.type}"
+        run.show(f"{arrow:<{width}}  {other}  {texts.get(other, '')}")
+
+
+def _fields(value: Any) -> str:
+    if isinstance(value, dict):
+        table = cast(dict[str, Any], value)
+        return ", ".join(f"{name}={one}" for name, one in table.items() if one is not None)
+    return str(value)
+
+
+def list_memories(
+    ctx: typer.Context,
+    type: options.Types = None,
+    tag: options.TagFilter = None,
+    project: options.Project = None,
+    session: options.SessionName = None,
+    namespace: options.Namespace = options.NAMESPACE,
+    after: options.After = None,
+    before: options.Before = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")] = 50,
+    cursor: Annotated[str | None, typer.Option(metavar="ID", help="Go on behind this memory.")] = None,
+) -> None:
+    """Memories, newest first, a page at a time."""
+    run = current(ctx)
+    with run.engine() as engine:
+        page = engine.list(
+            scope=options.scope_of(namespace, project, session),
+            type=type or None,
+            tags=tuple(tag or ()),
+            after=after,
+            before=before,
+            limit=limit,
+            cursor=cursor,
+        )
+    following = page[-1].id if len(page) == limit else None
+    if run.json:
+        run.emit({"memories": [memory_to_dict(one) for one in page], "next_cursor": following})
+        return
+    run.table(("id", "created", "type", "project", "content"), [_row(one, run) for one in page], flexible="content")
+    if following:
+        run.note(f"more: --cursor {following}")
+    elif not page:
+        run.note("no memories here")
+
+
+def _row(memory: Memory, run: Session) -> tuple[str, ...]:
+    length = 160 if run.out.is_terminal else 0
+    pinned = "📌 " if memory.pinned and run.out.is_terminal else ""
+    return (
+        memory.id,
+        f"{memory.created_at:%Y-%m-%d}",
+        memory.type,
+        memory.scope.project or "",
+        pinned + one_line(memory.content, length),
+    )

@@ -1,0 +1,230 @@
+"""What every command shares: the global flags, where output goes, and how an engine is opened."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from recollect.engine import Engine
+    from recollect.settings import Settings
+
+FLAGS = "recollect.flags"
+DRAIN_SECONDS = 5.0
+PAGE_COLUMNS = 100
+Advance = Callable[[int, int], None]
+
+
+class Session:
+    """One run of the command line: standard output carries the answer, standard error everything else."""
+
+    def __init__(self, flags: Mapping[str, Any]) -> None:
+        self.store: str | None = flags.get("store")
+        self.json = bool(flags.get("json"))
+        self.quiet = bool(flags.get("quiet"))
+
+    @cached_property
+    def out(self) -> Console:
+        """Standard output. Not a terminal: no colours, and lines are never folded."""
+        from rich.console import Console
+
+        class Output(Console):
+            def on_broken_pipe(self) -> None:
+                """Rich would exit with 1; the app decides, for output of every kind."""
+                raise BrokenPipeError
+
+        console = Output(highlight=False, emoji=False, markup=False)
+        if not console.is_terminal:
+            console = Output(highlight=False, emoji=False, markup=False, width=10_000, no_color=True)
+        return console
+
+    @cached_property
+    def err(self) -> Console:
+        """Standard error."""
+        from rich.console import Console
+
+        return Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
+
+    def emit(self, document: Any) -> None:
+        """The one JSON document of a --json run. Text that UTF-8 cannot carry is escaped."""
+        write_json(document)
+
+    def show(self, *things: RenderableType) -> None:
+        """The answer for people."""
+        for thing in things:
+            self.out.print(thing, soft_wrap=not self.out.is_terminal)
+
+    def page(self, *things: RenderableType) -> None:
+        """A laid-out answer: as wide as the terminal, but never wider than reads well; the same width in a pipe."""
+        width = min(self.out.width, PAGE_COLUMNS)
+        for thing in things:
+            self.out.print(thing, width=width)
+
+    def say(self, text: str) -> None:
+        """What was done, in a line on standard output; --quiet and --json leave it out."""
+        if not (self.quiet or self.json):
+            self.out.print(printable(text), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Something worth knowing beside the answer, on standard error; --quiet leaves it out."""
+        if not self.quiet:
+            self.err.print(printable(text), style="dim")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], flexible: str = "") -> None:
+        """A table on a terminal, tab-separated values in a pipe. Only the flexible column may be folded."""
+        if not self.out.is_terminal:
+            # Not through rich, which turns tabs into spaces.
+            lines = ("\t".join(one_line(str(cell)) for cell in row) for row in (columns, *rows))
+            sys.stdout.writelines(f"{line}\n" for line in lines)
+            return
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        for name in columns:
+            table.add_column(name, overflow="fold", no_wrap=name != flexible)
+        for row in rows:
+            table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
+        self.out.print(table)
+
+    @cached_property
+    def settings(self) -> Settings:
+        from recollect import settings
+
+        return settings.load(store=self.store)
+
+    @contextmanager
+    def engine(self, *, read_only: bool = False, embedder: str | None = None) -> Generator[Engine]:
+        """The store, opened without background work: what a command starts it also finishes."""
+        from recollect.engine import open_engine
+
+        self._announce()
+        engine = open_engine(self.store, background=False, read_only=read_only, embedder=embedder)
+        try:
+            yield engine
+        except BaseException:
+            self._close(engine)
+            raise
+        self._close(engine)
+
+    def _close(self, engine: Engine) -> None:
+        """The answer is out and every write is durable: what fails now (recording what was seen) is a note."""
+        from recollect.domain.errors import RecollectError
+
+        try:
+            engine.close()
+        except RecollectError as error:
+            self.note(f"not recorded as seen: {error.message}")
+
+    def _announce(self) -> None:
+        """The first run tells where the store is, and how to get a model if there is none."""
+        target = self.settings.store
+        if target == ":memory:" or "://" in target or Path(target).expanduser().exists():
+            return
+        self.note(f"new store: {target}  (choose another with --store or RECOLLECT_STORE)")
+        if self.settings.embedder == "default":
+            from recollect.encoders.catalogue import EMBEDDER_CHAIN
+            from recollect.encoders.fetch import is_installed
+
+            if not any(is_installed(self.settings.models, model) for model in EMBEDDER_CHAIN):
+                self.note("no model yet: recall works by words alone; `recollect models fetch` adds meaning")
+
+    @contextmanager
+    def progress(self, title: str, *, in_bytes: bool = False) -> Generator[Advance]:
+        """A bar on standard error, on a terminal only; the callback takes what is done and the total."""
+        if self.quiet or not self.err.is_terminal:
+            yield lambda _done, _total: None
+            return
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        count = DownloadColumn() if in_bytes else MofNCompleteColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
+        with Progress(*columns, console=self.err, transient=True) as bar:
+            task = bar.add_task(title, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    def drain(self, engine: Engine, wait: bool) -> None:
+        """Embed what was written, for a few seconds at most, so that the next recall finds it by meaning.
+
+        The write is durable and acknowledged already: whatever goes wrong here is retried by the next upkeep.
+        """
+        if not wait or engine.embedder is None:
+            return
+        flush()
+        try:
+            with self.progress("embedding") as advance:
+                engine.upkeep(budget_seconds=DRAIN_SECONDS, progress=advance)
+        except (Exception, KeyboardInterrupt) as error:
+            self.note(f"not embedded yet: {str(error) or 'stopped'}; `recollect upkeep` goes on")
+            return
+        waiting = engine.embedding_progress()
+        if waiting is not None and waiting.pending:
+            self.note(f"{waiting.pending} memories wait for their embedding: `recollect upkeep` goes on")
+
+
+def current(ctx: typer.Context) -> Session:
+    """The session of this run, made from the global flags wherever they stood."""
+    return Session(ctx.meta.get(FLAGS, {}))
+
+
+def write_json(document: Any) -> None:
+    """One JSON document and a newline on standard output, flushed."""
+    text = json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        text = json.dumps(document)
+    sys.stdout.write(text + "\n")
+    flush()
+
+
+def flush() -> None:
+    """Let the reader see now what was written; a reader that has gone shows up here."""
+    sys.stdout.flush()
+
+
+def printable(text: str) -> str:
+    """Control characters made visible: a memory must not be able to steer the terminal."""
+    return "".join(_visible(one) for one in text)
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    if character in "\n\t" or 0x20 <= code < 0x7F:
+        return character
+    if code < 0xA0 or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    return character
+
+
+def one_line(text: str, length: int = 0) -> str:
+    """White space collapsed, control characters made visible, cut with an ellipsis where a length is given."""
+    flat = printable(" ".join(text.split()))
+    if not length or len(flat) <= length:
+        return flat
+    cut = flat[: max(1, length - 1)]
+    # At a word's end where one is near, within the word where it is endless.
+    space = cut.rfind(" ", length * 2 // 3)
+    return (cut[:space] if space > 0 else cut).rstrip() + "…"
+
+
+def is_interactive() -> bool:
+    """Whether somebody is there to answer a question."""
+    return bool(cast(Any, sys.stdin).isatty()) and bool(cast(Any, sys.stderr).isatty())

@@ -1,0 +1,102 @@
+"""settings list, get and set: the knobs kept in the store, and where things are."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.domain.errors import InvalidInput
+from recollect.doors.cli import config_file, options
+from recollect.doors.cli.session import Session, current, printable
+from recollect.doors.wire import plain
+
+if TYPE_CHECKING:
+    from recollect.engine import Engine
+
+SECRET = "_key"
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As in `recollect settings list`.")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Knobs turned while recollect runs, and where things are.", no_args_is_help=True)
+    group.command("list", epilog="Example: recollect settings list")(list_settings)
+    group.command("get", epilog="Example: recollect settings get keywordWeight")(get)
+    group.command(
+        "set", epilog="Examples: recollect settings set keywordWeight 0.5 · recollect settings set profile retry-ladder"
+    )(set_setting)
+    app.add_typer(
+        group,
+        name="settings",
+        rich_help_panel="How it ranks, and with what",
+        epilog="Example: recollect settings set keywordWeight 0.5",
+    )
+
+
+def list_settings(ctx: typer.Context) -> None:
+    """All settings: those of the live profiles are kept in the store, the others in config.toml."""
+    run = current(ctx)
+    with run.engine() as engine:
+        live, places = engine.live_settings(), _places(run)
+    if run.json:
+        run.emit({"live": live, "configuration": places})
+        return
+    rows = [(name, f"{value:g}", "store") for name, value in live.items()]
+    rows += [(name, str(value), "configuration") for name, value in places.items()]
+    run.table(("setting", "value", "kept in"), rows, flexible="value")
+
+
+def get(ctx: typer.Context, name: Name) -> None:
+    """One setting's value."""
+    run = current(ctx)
+    with run.engine() as engine:
+        known = {**engine.live_settings(), **_places(run)}
+    if name not in known:
+        raise _unknown(name, known)
+    if run.json:
+        run.emit({"name": name, "value": known[name]})
+    else:
+        value = known[name]
+        run.show(printable(f"{value:g}" if isinstance(value, float) else str(value)))
+
+
+def set_setting(
+    ctx: typer.Context,
+    name: Name,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help='"" goes back to the default.')],
+) -> None:
+    """Change one setting. Knobs of the live profiles count from the next recall on, in every process."""
+    run = current(ctx)
+    with run.engine() as engine:
+        live = engine.live_settings()
+        if name in live:
+            changed: Any = engine.change_settings({name: options.value_of(value)})[name]
+        else:
+            changed = _configure(run, engine, name, value)
+    if run.json:
+        run.emit({"name": name, "value": changed})
+    else:
+        run.say(f"{name} = {changed}")
+
+
+def _configure(run: Session, engine: Engine, name: str, value: str) -> str:
+    places = _places(run)
+    if name not in places or name == "home":
+        raise _unknown(name, {**engine.live_settings(), **places})
+    if name == "profile" and value:
+        from recollect import profiles
+
+        profiles.load(value, run.settings.profiles)
+    config_file.change(run.settings.home / "config.toml", {name: value or None})
+    return "•••" if name.endswith(SECRET) and value else value
+
+
+def _places(run: Session) -> dict[str, Any]:
+    """Where things are, without the secrets."""
+    found = {one.name: plain(getattr(run.settings, one.name)) for one in fields(run.settings)}
+    return {name: "•••" if name.endswith(SECRET) and value else value for name, value in found.items()}
+
+
+def _unknown(name: str, known: dict[str, Any]) -> InvalidInput:
+    return InvalidInput(f"there is no setting {name!r}", f"known: {', '.join(known)}", name)

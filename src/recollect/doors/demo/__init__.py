@@ -1,0 +1,1 @@
+"""The demo: six months of a software project, and recalls that show each profile's character side by side."""
