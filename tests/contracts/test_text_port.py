@@ -94,6 +94,7 @@ QUERIES: list[Node] = [
     Phrase(("foo-bar", "foo_bar")),
     Phrase(("a", "a")),
     Phrase(("the", "runner", "ran")),
+    Phrase(("runner", "the", "ran")),
     Prefix("deploy"),
     Prefix("deploye"),
     Prefix("deployment"),

@@ -18,7 +18,7 @@ from recollect.domain.changes import AddLink, Put
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import EPOCH, LINK_TYPES, Link, Memory, Scope
 from recollect.domain.question import Filter
-from recollect.importers import export, import_jsonl
+from recollect.importers import export, exporting, import_jsonl
 from recollect.importers.lines import numbered_lines
 from recollect.ports import Store
 from recollect.stores.memory import open_memory
@@ -139,6 +139,16 @@ def test_many_pages_and_progress(store: Store) -> None:
     out.seek(0)
     assert import_jsonl(fresh, out, progress=read.append).added == 1200
     assert read == [500, 1000]
+
+
+def test_links_across_pages_are_written_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "PAGE", 1)
+    for id in ("a", "b", "c"):
+        keep(store, id, f"text {id}")
+    store.records.write([AddLink(Link("a", "see-also", "c", NOW)), AddLink(Link("c", "see-also", "b", NOW))])
+    out = io.StringIO()
+    assert export(store, out).links == 2
+    assert out.getvalue().count('"kind":"link"') == 2
 
 
 def test_what_is_left_out_is_told(store: Store) -> None:

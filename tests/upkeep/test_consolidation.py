@@ -111,6 +111,7 @@ def test_cosine_bridges_word_families_where_the_words_allow_it(store: Store) -> 
     keep(store, "Configure the gateway after the cutover")
     assert consolidate(store, now=LATER, dry_run=True).merges == ()
     assert consolidate(store, Choking(down=True), now=LATER, dry_run=True).merges == ()
+    assert consolidate(store, Alike(), now=LATER, dry_run=True, cosine=1.0).merges == ()
     (merge,) = consolidate(store, Alike(), now=LATER).merges
     assert (merge.kept, merge.merged, merge.cosine) == ("m002", "m001", 1.0)
 

@@ -197,6 +197,12 @@ def test_what_somebody_linked_by_hand_stays_as_it_is(store: Store) -> None:
     assert supersedes(store) == [("m002", "m001")]
 
 
+def test_what_stands_for_another_is_not_merged_away(store: Store) -> None:
+    keep(store, "SQLite WAL mode", "SQLite write-ahead logging", "Postgres replication slots")
+    link(store, "m002", "supersedes", "m003", now=NOW)
+    assert embed_backlog(store, Alike(), now=NOW, policy=POLICY).merged == ()
+
+
 def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(store: Store) -> None:
     keep(store, "old text")
 

@@ -111,6 +111,13 @@ def test_a_secret_that_was_allowed_does_not_block_other_changes(store: Store, pu
     assert change(store, "m001", now=LATER, policy=WritePolicy(secrets="reject"), pinned=True).pinned
 
 
+def test_a_forgotten_text_may_be_written_by_hand(store: Store, put: Remember) -> None:
+    put("gone for good")
+    put("another text")
+    forget(store, ["m001"])
+    assert update(store, "m002", content="gone for good").content == "gone for good"
+
+
 def test_what_is_not_there_cannot_be_changed(store: Store) -> None:
     with pytest.raises(NotFound):
         update(store, "nobody", tags=["a"])

@@ -129,6 +129,7 @@ ORDINARY = [
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "id 550e8400-e29b-41d4-a716-446655440000",
     "Order 1234567890123456 shipped",
+    "Order 4012888888881882 shipped",
     "call 0049 89 1234567 or 555-0123",
     "sk-learn and sk-image are imported",
     "see the key-value store for the key- prefix",

@@ -88,7 +88,7 @@ def read_memory(record: Mapping[str, Any]) -> Memory:
         memory,
         updated_at=as_moment(record.get("updated_at", created_at), "updated_at"),
         accessed_at=as_moment(record.get("accessed_at", created_at), "accessed_at"),
-        
+        access_count=_whole(record.get("access_count", 0), "access_count", 0),
         version=_whole(record.get("version", 1), "version", 1),
     )
 

@@ -19,7 +19,7 @@ BATCH = 500
 
 @dataclass(slots=True)
 class _Restore:
-    """A batch in the making; memories are written before the links that come after them."""
+    """A batch in the making; its memories are written before its links."""
 
     store: Store
     report: ImportReport = field(default_factory=lambda: ImportReport("recollect"))
@@ -29,8 +29,6 @@ class _Restore:
     def take(self, number: int, record: dict[str, Any]) -> None:
         kind = record.get("kind")
         if kind == "memory":
-            if self.links:
-                self.flush()
             self.memories.append((number, read_memory(record)))
         elif kind == "link":
             self.links.append((number, read_link(record)))

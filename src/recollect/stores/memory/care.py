@@ -37,6 +37,7 @@ class MemoryCare:
             engine_version=apsw.sqlite_lib_version(),
             types=dict(Counter(memory.type for memory in memories)),
             projects=dict(Counter(project for project in projects if project is not None)),
+            namespaces=dict(Counter(memory.scope.namespace for memory in memories)),
         )
 
     def check(self, repair: bool = False) -> list[Finding]:  # noqa: ARG002 - nothing derived is kept apart

@@ -54,6 +54,7 @@ class SqliteCare:
                         " ORDER BY project",
                     )
                 ),
+                namespaces=dict(rows(connection, "SELECT namespace, memories FROM namespaces ORDER BY namespace")),
             )
 
     def check(self, repair: bool = False) -> list[Finding]:

@@ -1,0 +1,99 @@
+"""The docs are part of the product: generated pages are current, every name is documented, commands run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from recollect import profiles
+from recollect.settings import Settings
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+
+
+def generated_pages() -> dict[str, str]:
+    sys.path.insert(0, str(DOCS))
+    try:
+        import generate  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(str(DOCS))
+    return {name: page() for name, page in generate.PAGES.items()}
+
+
+def test_generated_pages_say_what_the_code_says() -> None:
+    for name, text in generated_pages().items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"docs/{name} is out of date: run `make docs`"
+
+
+def test_every_setting_has_its_row() -> None:
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    missing = [field.name for field in fields(Settings) if field.name != "home" and f"`{field.name}`" not in text]
+    assert missing == []
+
+
+def test_every_profile_is_documented() -> None:
+    text = (DOCS / "profiles.md").read_text(encoding="utf-8")
+    assert [name for name in profiles.builtin_names() if f"- `{name}`:" not in text] == []
+
+
+def test_every_word_of_the_rooms_is_in_the_architecture_page() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    source = ROOT / "src" / "recollect"
+    rooms = [path.name for path in source.iterdir() if path.is_dir() and not path.name.startswith("__")]
+    assert [room for room in rooms if f"`{room}/`" not in text] == []
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
+    assert [path for path in sorted(named) if not (source / path).is_file()] == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} points to {target}"
+
+
+def test_the_readme_names_make_targets_that_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z-]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named == {"demo", "test"} and named <= targets
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    done = run([sys.executable, "-c", code], tmp_path)
+    assert "We use PostgreSQL 16 in production" in done.stdout and "## Relevant Memories" in done.stdout
+
+
+def test_the_commands_of_the_tutorial_run(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (DOCS / "tutorial.md").read_text(encoding="utf-8"), re.DOTALL)
+    script = "set -e\n" + "\n".join(blocks)
+    done = run(["bash", "-c", script], tmp_path)
+    assert "PostgreSQL 16" in done.stdout
+    assert (tmp_path / "tutorial-backup.db").is_file() and (tmp_path / "tutorial.jsonl").is_file()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_every_command_shown_exists(page: str) -> None:
+    shown = set(re.findall(r"^(?:\$ )?recollect ([a-z]+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE))
+    known = (DOCS / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(shown) if f"## `recollect {name}" not in known] == []
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A child process that finds this environment's `recollect`, a home of its own and the fake embedder."""
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "RECOLLECT_HOME": str(folder / "home"),
+        "RECOLLECT_EMBEDDER": "fake",
+        "RECOLLECT_RERANKER": "none",
+    }
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done
