@@ -231,6 +231,14 @@ class LinkIndex(Protocol):
         """All links that start or end at one of these memories, each once, by created_at, source, type and target."""
         ...
 
+    def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
+        """The turns around a turn: for each id (offset, id) pairs, offsets -before … -1 and 1 … after, in order.
+
+        Only memories of type episode with a session have any: those of the same namespace, project and session, in
+        the order of created_at and then of insertion. Ids without neighbours are left out.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

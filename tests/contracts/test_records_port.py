@@ -144,7 +144,7 @@ def test_a_key_belongs_to_one_memory_of_a_namespace(store: Store) -> None:
     assert store.records.lookup("default", key="k").key_id == "e"
 
 
-SAME = ["Use  tabs,\nnot spaces É", "use tabs, not spaces é", " USE TABS, NOT SPACES É "]
+SAME = ["Use  tabs,\nnot spaces É ß", "use tabs, not spaces é SS", " USE TABS, NOT SPACES E\u0301 ss "]
 
 
 @pytest.mark.parametrize("content", SAME)

@@ -277,7 +277,7 @@ BAD = {
     "two rows, no passages": ([[1, 0], [0, 1]], ()),
     "one row, two passages": ([[1, 0]], ((0, 1), (1, 2))),
     "no rows": (np.zeros((0, 2)), ()),
-    "not a matrix": ([1, 0], ()),
+    "not a matrix": ([1], ()),
     "not a number": ([[math.nan, 0]], ()),
     "infinite": ([[math.inf, 0]], ()),
     "other dimension": ([[1, 0, 0]], ()),

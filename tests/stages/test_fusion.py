@@ -142,3 +142,12 @@ def test_fuse_takes_plain_ids_and_returns_reasons() -> None:
     }
     with pytest.raises(recollect.InvalidInput):
         fuse({"lexical": ["a"]}, weights={"lexcial": 1.0})
+
+
+@pytest.mark.covers("fusion.convex")
+def test_lists_can_have_norms_of_their_own_and_a_least_range() -> None:
+    lists = [scored("lexical", 0.3, a=4.0, b=1.0), scored("dense", 0.7, a=0.6, b=0.5), scored("bridge", 0.2, b=0.5)]
+    fused = convex(lists, norms={"dense": "minmax", "bridge": "raw"}, ranges={"dense": 0.4})
+    got = {one.id: {part.list: part.value for part in one.contributions} for one in fused}
+    assert got["a"] == pytest.approx({"lexical": 0.3, "dense": 0.7})
+    assert got["b"] == pytest.approx({"lexical": 0.075, "dense": 0.7 * (1 - 0.1 / 0.4), "bridge": 0.1})

@@ -14,8 +14,9 @@ from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.recall import Attempt
 from recollect.legs import bm25
+from recollect.legs.context import in_context
 from recollect.legs.found import Found, depth
-from recollect.ports import TextIndex, TextMatches
+from recollect.ports import LinkIndex, TextIndex, TextMatches
 from recollect.stages.ladder import (
     MAX_SIMILAR,
     MIN_SIMILARITY,
@@ -37,6 +38,7 @@ FUZZY_RUNG = "trigram_fuzzy"
 def lexical(
     index: TextIndex,
     question: Question,
+    links: LinkIndex | None = None,
     *,
     rungs: Sequence[str] = ("initial",),
     limit: Annotated[int, Range(1, 1000)] | None = None,
@@ -46,13 +48,18 @@ def lexical(
     k1: Annotated[float, Range(0.01, 10)] = 1.2,
     b: Annotated[float, Range(0, 1)] = 0.75,
     idf: bm25.Idf = "fts5",
+    before: tuple[float, ...] = (),
+    after: tuple[float, ...] = (),
 ) -> Found:
     """The best by BM25. "all-then-any": memories with all words first, and when they are too few, those with any
-    below them."""
+    below them. before, after: what the words of the turns before and after a turn of a conversation count for it,
+    nearest first."""
     most = depth(question, limit, factor)
 
     def search(query: Node) -> tuple[list[Hit], TextMatches]:
         matches = index.match(query, question.filter, most, columns)
+        if links is not None and (before or after):
+            matches = in_context(matches, links, before, after)
         return _ordered(matches, bm25.scores(matches, columns, k1, b, idf), most), matches
 
     attempts: list[Attempt] = []

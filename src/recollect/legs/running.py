@@ -12,13 +12,16 @@ from time import perf_counter
 from recollect.domain.errors import ModelUnavailable
 from recollect.domain.profile import ListSpec, Profile
 from recollect.domain.question import Question
+from recollect.domain.ranking import RankedList
 from recollect.domain.recall import Attempt, LegStep
+from recollect.legs.bridge import bridge
 from recollect.legs.dense import dense
 from recollect.legs.found import Found
 from recollect.legs.graph import graph
 from recollect.legs.lexical import lexical
 from recollect.legs.recent import recent
 from recollect.ports import Embedder, Reranker, Store, Vector
+from recollect.stages.fusion import FUSIONS
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +29,7 @@ log = logging.getLogger(__name__)
 WORD_KINDS = frozenset({"lexical"})
 MEANING_KINDS = frozenset({"dense", "similarity"})
 
+SECOND_WAVE = frozenset({"graph", "bridge"})
 ANCHOR_DEPTH = 50
 
 
@@ -134,9 +138,11 @@ def run_legs(
         if run is not None:
             _contain(spec.name, run, found, journal)
     vector = _collect_meaning(meaning, wanted, tools.patience_ms, found, journal)
-    for spec in wanted:
-        if spec.kind == "graph":
-            _second_wave(spec, question, found, tools.store, journal)
+    later = [spec for spec in wanted if spec.kind in SECOND_WAVE]
+    if later:
+        anchors = _anchors(profile, found)
+        for spec in later:
+            _second_wave(spec, question, anchors, found, tools.store, journal)
     if journal.failures and not any(step.error is None and step.skipped is None for step in journal.legs.values()):
         raise journal.failures[0]
     return found, vector
@@ -200,21 +206,35 @@ def _words_or_recent(
     if spec.kind == "lexical":
         index = store.text
         if index is not None and question.query is not None:
-            return lambda: lexical(index, question, rungs=profile.ladder, **spec.options)
+            return lambda: lexical(index, question, store.links, rungs=profile.ladder, **spec.options)
         journal.legs[spec.name] = LegStep(skipped="no full-text index" if index is None else "no words to search for")
     return None
 
 
-def _second_wave(spec: ListSpec, question: Question, found: dict[str, Found], store: Store, journal: Journal) -> None:
-    """The graph starts from what the first wave found: the heads of its lists, interleaved."""
-    links = store.links
-    if links is None:
-        journal.legs[spec.name] = LegStep(skipped="no link index")
-        return
-    heads = [found[name].hits for name in sorted(found)]
-    longest = max((len(hits) for hits in heads), default=0)
-    anchors = [hits[place].id for place in range(min(longest, ANCHOR_DEPTH)) for hits in heads if place < len(hits)]
-    _contain(spec.name, lambda: graph(links, question, anchors, **spec.options), found, journal)
+def _anchors(profile: Profile, found: Mapping[str, Found]) -> list[tuple[str, float]]:
+    """What the first wave agrees on: its lists fused as the profile fuses, best first."""
+    weights = {spec.name: spec.weight for spec in profile.legs}
+    lists = [RankedList(name, one.hits, weights[name]) for name, one in found.items()]
+    fused = FUSIONS[profile.fusion.kind](lists, **profile.fusion.options)
+    return [(one.id, one.score) for one in fused[:ANCHOR_DEPTH]]
+
+
+def _second_wave(
+    spec: ListSpec,
+    question: Question,
+    anchors: list[tuple[str, float]],
+    found: dict[str, Found],
+    store: Store,
+    journal: Journal,
+) -> None:
+    links, text = store.links, store.text
+    if spec.kind == "graph" and links is not None:
+        ids = [id for id, _ in anchors]
+        _contain(spec.name, lambda: graph(links, question, ids, **spec.options), found, journal)
+    elif spec.kind == "bridge" and text is not None:
+        _contain(spec.name, lambda: bridge(text, store.records, question, anchors, **spec.options), found, journal)
+    else:
+        journal.legs[spec.name] = LegStep(skipped="no link index" if spec.kind == "graph" else "no full-text index")
 
 
 def _contain(name: str, run: Callable[[], Found], found: dict[str, Found], journal: Journal) -> None:

@@ -18,7 +18,7 @@ Fusion = Callable[..., list[Fused]]
 
 Ties = Literal["ordinal", "dense", "competition"]
 Equal = Literal["id", "first_seen"]
-Norm = Literal["tm2c2", "minmax"]
+Norm = Literal["tm2c2", "minmax", "raw"]
 K = Annotated[float, Range(0, 10_000)]
 Share = Annotated[float, Range(0, 1)]
 Epsilon = Annotated[float, Range(0, 1e9)]
@@ -65,7 +65,9 @@ def convex(
     lists: Iterable[RankedList],
     *,
     norm: Norm = "tm2c2",
+    norms: Mapping[str, Norm] | None = None,
     minimums: Mapping[str, float] | None = None,
+    ranges: Mapping[str, float] | None = None,
     alpha: Share | None = None,
     alpha_of: str = "dense",
     ties: Ties = "ordinal",
@@ -75,18 +77,22 @@ def convex(
     """Convex combination: score(d) = Σ weight · normalised score, over the lists that hold d.
 
     "tm2c2" scales from the list's theoretical minimum (`minimums`; 0 where not given) to its maximum in this
-    query; "minmax" from its smallest to its largest score. alpha, where given, is the share of the list
-    `alpha_of`; the others divide the rest in the proportion of their weights.
+    query; "minmax" from its smallest to its largest score, both so that the best has 1; "raw" takes scores that lie
+    between 0 and 1 as they are. `norms` chooses for single lists. `ranges` gives a list the least distance that may
+    be stretched to 1, so that a list that cannot decide does not pretend to. alpha, where given, is the share of the
+    list `alpha_of`; the others divide the rest in the proportion of their weights.
     """
-    floors = minimums or {}
+    floors, chosen, least = minimums or {}, norms or {}, ranges or {}
     voting = _voting(lists) if alpha is None else _shared(_voting(lists), alpha, alpha_of)
     given: dict[str, list[Contribution]] = {}
     for ranked in voting:
         scores = [hit.score for hit in ranked.hits]
-        low = min(scores) if norm == "minmax" else floors.get(ranked.name, 0.0)
-        high = max(scores)
+        kind = chosen.get(ranked.name, norm)
+        high = 1.0 if kind == "raw" else max(scores)
+        low = {"minmax": min(scores), "raw": 0.0}.get(kind, floors.get(ranked.name, 0.0))
+        spread = max(high - low, least.get(ranked.name, 0.0))
         for hit, rank in zip(ranked.hits, ranks(ranked.hits, ties, tie_epsilon), strict=True):
-            share = (hit.score - low) / (high - low) if high > low else 1.0
+            share = 1.0 + (hit.score - high) / spread if spread > 0 else 1.0
             given.setdefault(hit.id, []).append(
                 Contribution(ranked.name, rank, hit.score, ranked.weight, ranked.weight * share)
             )

@@ -16,10 +16,11 @@ or more; brackets 8 deep. What is left out is told in `Question.notes`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
 
+from recollect.domain.profile import Range
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Unit, units
 from recollect.domain.question import Filter, Mode, Question, SortBy
 from recollect.stages.cleaning import clean
@@ -56,8 +57,12 @@ def parse(
     stopwords: bool = True,
     temporal: bool = False,
     intent: bool = False,
+    as_of_days: Annotated[float, Range(0, 36500)] | None = None,
 ) -> Question:
-    """Read a query. `default`, `stopwords`, `temporal` and `intent` are the options of a profile's [query] table."""
+    """Read a query. The options from `default` on are those of a profile's [query] table.
+
+    `as_of_days` leaves out memories dated more than so many days after the question: it is asked as of its date.
+    """
     text = clean(text)
     read = _cut(text, MAX_CHARACTERS)
     notes: list[str] = [] if len(read) == len(text) else [f"only the first {MAX_CHARACTERS} characters were read"]
@@ -75,7 +80,7 @@ def parse(
     return Question(
         text=text,
         now=now,
-        filter=narrow(filter, fields),
+        filter=_as_of(narrow(filter, fields), now, as_of_days),
         query=tree,
         plain=bare and not fields,
         words=words,
@@ -88,6 +93,13 @@ def parse(
         intents=intents(read) if intent else (),
         notes=tuple(notes),
     )
+
+
+def _as_of(filter: Filter, now: datetime, days: float | None) -> Filter:
+    if days is None:
+        return filter
+    end = now + timedelta(days=days)
+    return filter if filter.before is not None and filter.before <= end else replace(filter, before=end)
 
 
 def expand(term: Term, aliases: Sequence[tuple[str, str]]) -> list[Unit]:

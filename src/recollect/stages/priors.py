@@ -6,6 +6,7 @@ Prior: (score, memory, question, **options) -> score. Add one: write the functio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import exp
 from typing import Annotated, Literal
 
 from recollect.domain.memory import Memory
@@ -74,12 +75,48 @@ def types(score: float, memory: Memory, question: Question, *, weights: Mapping[
     return score * (weights or {}).get(memory.type, 1.0)
 
 
-def temporal(score: float, memory: Memory, question: Question, *, inside: Factor = 1.5, outside: Factor = 1.0) -> float:
-    """Where the words of the question point at a time, memories from it are favoured, others are not filtered."""
+def temporal(
+    score: float,
+    memory: Memory,
+    question: Question,
+    *,
+    inside: Factor = 1.0,
+    bonus: Factor = 0.0,
+    reach_days: Days = 3.0,
+) -> float:
+    """Where the words of the question point at a time, memories from it are favoured, others are not filtered.
+
+    score × inside within the window; besides, bonus · exp(−days outside / (reach_days + window / 4)) is added.
+    """
     window = question.window
     if window is None:
         return score
-    return score * (inside if window.start <= memory.created_at < window.end else outside)
+    within = window.start <= memory.created_at < window.end
+    away = max((window.start - memory.created_at).total_seconds(), (memory.created_at - window.end).total_seconds())
+    width = (window.end - window.start).total_seconds()
+    fade = exp(-max(away, 0.0) / (reach_days * DAY_SECONDS + width / 4)) if bonus else 0.0
+    return score * (inside if within else 1.0) + bonus * fade
+
+
+def speaker(score: float, memory: Memory, question: Question, *, bonus: Factor = 0.1) -> float:
+    """A memory of somebody whom the question names gains the bonus (metadata.speaker)."""
+    name = memory.metadata.get("speaker")
+    if not isinstance(name, str) or not name:
+        return score
+    return score + bonus if name.split()[0].casefold() in question.words else score
+
+
+def role(
+    score: float,
+    memory: Memory,
+    question: Question,
+    *,
+    roles: tuple[str, ...] = ("assistant", "system"),
+    penalty: Factor = 0.1,
+) -> float:
+    """What the assistant said counts less than what the user said, unless the question asks for it ("you said")."""
+    spoken = memory.metadata.get("role") in roles
+    return score - penalty if spoken and not {"you", "your"} & set(question.words) else score
 
 
 def intent(
@@ -112,6 +149,8 @@ PRIORS: Mapping[str, Prior] = {
     "freshness": freshness,
     "types": types,
     "temporal": temporal,
+    "speaker": speaker,
+    "role": role,
     "intent": intent,
     "exact": exact,
 }

@@ -5,12 +5,16 @@ Signal: (pool, question, **options) -> hits, best first, ties by id so that the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from math import sqrt
 from typing import Literal
 
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.recall import Pool
+from recollect.stages.concepts import fold, mentions
+from recollect.stages.concepts import subject as subject_of
 
 Signal = Callable[..., tuple[Hit, ...]]
 
@@ -32,7 +36,15 @@ def access(pool: Pool, question: Question) -> tuple[Hit, ...]:
     return _best_first(Hit(memory.id, float(memory.access_count)) for memory in pool.memories.values())
 
 
-SIGNALS: Mapping[str, Signal] = {"similarity": similarity, "recency": recency, "access": access}
+def subject(pool: Pool, question: Question) -> tuple[Hit, ...]:
+    """Memories whose subject the question names: 1/√n where n candidates share it."""
+    asked = fold(question.text)
+    named = {id: about for id, one in pool.memories.items() if mentions(asked, about := subject_of(one))}
+    sharing = Counter(named.values())
+    return _best_first(Hit(id, 1 / sqrt(sharing[about])) for id, about in named.items())
+
+
+SIGNALS: Mapping[str, Signal] = {"similarity": similarity, "recency": recency, "access": access, "subject": subject}
 
 
 def _best_first(hits: Iterable[Hit]) -> tuple[Hit, ...]:

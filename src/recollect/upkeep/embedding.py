@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from recollect.domain.errors import ModelUnavailable
 from recollect.ports import Embedded, Embedder, Matrix, Pending, Store, VectorIndex
 from recollect.stages import passages
+from recollect.upkeep.conversations import conversation_views
 from recollect.upkeep.merging import Limits, Merge, merge_into_older
 
 log = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def embed_backlog(
         waiting = _next(store.vectors, embedder.id, run, batch if limit is None else min(batch, limit - run.embedded))
         if not waiting:
             break
-        entries = embed(embedder, waiting)
+        entries = embed(embedder, waiting, conversation_views(store, waiting))
         if entries is None:
             stopped = "the model is unavailable"
             break
@@ -117,7 +118,9 @@ def _keep(
         run.merged += merge_into_older(store, vectors, model, entries, now, policy)
 
 
-def embed(embedder: Embedder, waiting: Sequence[Pending]) -> list[Embedded] | None:
+def embed(
+    embedder: Embedder, waiting: Sequence[Pending], views: Mapping[str, str] | None = None
+) -> list[Embedded] | None:
     """The vectors of each text, a failure for each that the model cannot take; None when the model is down."""
     try:
         cut = [_passages(embedder, one.content) for one in waiting]
@@ -132,7 +135,20 @@ def embed(embedder: Embedder, waiting: Sequence[Pending]) -> list[Embedded] | No
     for one, texts in zip(waiting, cut):
         entries.append(_entry(one, texts, matrix[row : row + len(texts)]))
         row += len(texts)
-    return entries
+    return [_with_view(embedder, entry, views[entry.id]) if views and entry.id in views else entry for entry in entries]
+
+
+def _with_view(embedder: Embedder, entry: Embedded, view: str) -> Embedded:
+    """The mean of a turn's vector and that of the turn in its conversation: two views for the price of one row."""
+    if entry.vectors is None or len(entry.vectors) != 1:
+        return entry
+    try:
+        mean = entry.vectors + _vectors(embedder, [view])
+    except Exception as error:  # the turn alone is worth keeping
+        log.info("the view of memory %s could not be embedded: %s", entry.id, type(error).__name__)
+        return entry
+    length = math.sqrt(float((mean * mean).sum()))
+    return replace(entry, vectors=mean / length) if length > 0 else entry
 
 
 def _alone(embedder: Embedder, one: Pending) -> Embedded:

@@ -120,4 +120,3 @@ def _keep(model: str, entry: Embedded, contents: Contents) -> None:
         return
     matrix: Matrix = np.array(entry.vectors, dtype=np.float32)
     contents.vectors[key] = Vectors(matrix, entry.passages)
-    contents.failures.pop(key, None)

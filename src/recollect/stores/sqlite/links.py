@@ -21,6 +21,16 @@ FROM (
 ORDER BY l.created_at, a.id, l.type, b.id
 """
 
+# The turns of one conversation on one side of a turn, nearest first. An index serves the order.
+_SIDE = """
+SELECT m.id FROM memories m JOIN memories t ON t.id = ?1 AND t.type = 'episode' AND t.session IS NOT NULL
+WHERE m.namespace = t.namespace AND m.session = t.session AND m.project IS t.project AND m.type = 'episode'
+AND (m.created_at, m.row) {side} (t.created_at, t.row) AND m.created_at {bound} t.created_at
+ORDER BY m.created_at {way}, m.row {way} LIMIT ?2
+"""
+EARLIER = _SIDE.format(side="<", bound="<=", way="DESC")
+LATER = _SIDE.format(side=">", bound=">=", way="ASC")
+
 
 def link_checksum(source: int, type: str, target: int, created_at: int) -> int:
     """CRC-32 over all columns of a link."""
@@ -41,3 +51,15 @@ class SqliteLinks:
         if any(link_checksum(*row[:4]) != row[4] for row in found):
             raise Corrupt("a link fails its checksum", "run doctor with repair")
         return [Link(row[5], row[1], row[6], from_ms(row[3])) for row in found]
+
+    def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
+        found: dict[str, list[tuple[int, str]]] = {}
+        with self._readers.borrow() as connection:
+            for id in ids:
+                earlier = rows(connection, EARLIER, (id, before)) if before > 0 else []
+                later = rows(connection, LATER, (id, after)) if after > 0 else []
+                around = [(-place, row[0]) for place, row in reversed(list(enumerate(earlier, start=1)))]
+                around += [(place, row[0]) for place, row in enumerate(later, start=1)]
+                if around:
+                    found[id] = around
+        return found

@@ -1,0 +1,93 @@
+"""Concepts: the names and terms by which one memory leads to another, found by rule, without a language model.
+
+A concept is a capitalised span ("Bank of Norway"), an identifier (FL-4031, app.config) or a quoted name. The subject of
+a memory is what it is about by its own word: its title, or a short first line.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from recollect.domain.memory import Memory
+from recollect.stages.stopwords import is_stop_word
+
+MAX_CHARACTERS = 4_000
+MAX_SUBJECT_CHARACTERS = 100
+MAX_CONCEPT_WORDS = 6
+MOSTLY_CAPITAL = 0.31
+"""From this share of capitalised words inside sentences on, a capital says little (German nouns): only spans count."""
+
+_WORD = re.compile(r"[^\W_](?:[\w'’&./:@+-]*[\w+])?")
+_SENTENCE_END = re.compile(r"[.!?:]['\"”’)\]]*\s*$|\n\s*$|^\s*$|[-*•]\s*$")
+_IDENTIFIER = re.compile(r"(?=.*[A-Za-z])(?=.*[\d_./@:]).{3,}|[a-z]+[A-Z]\w*")
+_QUOTED = re.compile(r"[\"“‘`]([^\"”’`\n]{2,60})[\"”’`]")
+_INSIDE = frozenset(
+    ["of", "the", "de", "la", "le", "von", "van", "der", "den", "del", "and", "for", "in", "at", "on", "&", "y"]
+)
+
+Words = tuple[str, ...]
+
+
+def fold(text: str) -> Words:
+    """A name as its plain words, so that case and punctuation do not matter."""
+    return tuple(re.findall(r"[^\W_]+", text.casefold()))
+
+
+def subject(memory: Memory) -> Words:
+    """What a memory is about: metadata.title, else a first line of at most a hundred characters above more text."""
+    title = memory.metadata.get("title")
+    if isinstance(title, str) and title.strip():
+        return fold(title)[: 2 * MAX_CONCEPT_WORDS]
+    first, _, rest = memory.content.partition("\n")
+    return fold(first) if rest.strip() and len(first) <= MAX_SUBJECT_CHARACTERS else ()
+
+
+@lru_cache(maxsize=4096)
+def concepts(text: str) -> tuple[Words, ...]:
+    """The concepts of a text in the order they first occur, folded, without doubles."""
+    text = text[:MAX_CHARACTERS]
+    words = [(found[0], _opens_sentence(text, found.start())) for found in _WORD.finditer(text)]
+    inner = [word for word, opening in words if not opening and not is_stop_word(word.lower())]
+    loose = sum(word[0].isupper() for word in inner) > MOSTLY_CAPITAL * max(len(inner), 1)
+    seen_inside = {word for word, opening in words if not opening and word[0].isupper()}
+    found: dict[Words, None] = {}
+    for whole, opening in _spans(words):
+        span = whole[1:] if loose and opening else whole
+        says_little = loose or (opening and whole[0] not in seen_inside) or is_stop_word(whole[0].lower())
+        if len(span) > 1 or (span and not says_little):
+            found[fold(" ".join(span))] = None
+    found.update((fold(word), None) for word, _ in words if _IDENTIFIER.fullmatch(word))
+    found.update((fold(quoted), None) for quoted in _QUOTED.findall(text))
+    return tuple(one for one in found if one and len(one) <= MAX_CONCEPT_WORDS and len("".join(one)) > 2)
+
+
+def _opens_sentence(text: str, place: int) -> bool:
+    return bool(_SENTENCE_END.search(text[max(0, place - 4) : place]))
+
+
+def _spans(words: list[tuple[str, bool]]) -> list[tuple[list[str], bool]]:
+    """Runs of capitalised words, small words inside allowed; a new sentence begins a new run."""
+    spans: list[tuple[list[str], bool]] = []
+    current: list[str] = []
+    opening = False
+    for word, opens in [*words, ("", True)]:
+        if current and (opens or not (word[0].isupper() or word[0].isdigit() or word.lower() in _INSIDE)):
+            while current and current[-1].lower() in _INSIDE:
+                current.pop()
+            if current:
+                spans.append((current, opening))
+            current = []
+        if word and word[0].isupper() and not current:
+            # "The" or "Then" at the head of a sentence is no part of a name.
+            if not (opens and is_stop_word(word.lower())):
+                current, opening = [word], opens
+        elif current:
+            current.append(word)
+    return spans
+
+
+def mentions(words: Words, name: Words) -> bool:
+    """Whether a name occurs in a text, word by word."""
+    size = len(name)
+    return bool(name) and any(words[place : place + size] == name for place in range(len(words) - size + 1))

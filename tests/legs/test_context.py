@@ -1,0 +1,148 @@
+"""Turns found by the words around them, second steps, and what conversations tell."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recollect.domain.memory import Scope
+from recollect.domain.question import Question, TimeWindow
+from recollect.stages.concepts import concepts, fold, subject
+from recollect.stages.priors import role, speaker, temporal
+from recollect.upkeep.conversations import conversation_views
+from tests.world import NOW, World, ids
+
+TALK = ("did you ever repair the roof?", "yes, in march", "great, and who helped?", "my cousin", "nice weather today")
+
+
+def conversation(world: World, *texts: str, session: str = "s1", **fields: Any) -> None:
+    for place, text in enumerate(texts):
+        scope = Scope(session=session)
+        world.remember(f"{session}-{place}", text, days=1 - place / 1000, type="episode", scope=scope, **fields)
+
+
+def context(**weights: Any) -> dict[str, Any]:
+    return {"legs.lexical.before": [0.6, 0.4], "legs.lexical.after": [0.4], "fusion.kind": "rrf", **weights}
+
+
+def test_an_answer_is_found_by_the_words_of_the_question_it_answers() -> None:
+    world = World(embedder=None)
+    conversation(world, *TALK)
+    conversation(world, "roof repair in general", "unrelated words here", session="s2")
+    plain = world.ask("token-budget-lexical", "repair roof", options={"select.floor.minimum": 0})
+    assert "s1-1" not in ids(plain)
+    lists = world.ask(
+        "importance-prior", "repair roof", options={"legs.lexical.before": [0.6, 0.4], "legs.lexical.after": [0.4]}
+    ).trace.lists
+    assert "s1-1" in lists["lexical"] and lists["lexical"].index("s1-1") < lists["lexical"].index("s1-2")
+    assert "s1-4" not in lists["lexical"], "only so far as the weights reach"
+
+
+def test_facts_and_other_sessions_lend_nothing() -> None:
+    world = World(embedder=None)
+    scope = Scope(session="s1")
+    world.remember("a", "repair the roof", scope=scope, type="fact")
+    world.remember("b", "yes in march", scope=scope, type="fact")
+    conversation(world, "repair the roof", session="s2")
+    conversation(world, "somebody else entirely", session="s3")
+    lists = world.ask("importance-prior", "roof", options={"legs.lexical.before": [0.6]}).trace.lists
+    assert set(lists["lexical"]) == {"a", "s2-0"}
+
+
+def test_a_turn_is_embedded_with_what_was_said_before_it() -> None:
+    world = World()
+    conversation(world, "where is the key?", "under the mat", metadata={"speaker": "Ann"})
+    assert world.store.vectors is not None and world.embedder is not None
+    waiting = world.store.vectors.missing(world.embedder.id, 10)
+    views = conversation_views(world.store, waiting)
+    assert views == {"s1-1": "[31 May 2026]\nAnn: where is the key?\nAnn: under the mat"}
+
+
+def test_the_vector_of_a_turn_is_the_mean_of_turn_and_view() -> None:
+    from recollect.encoders.fake import FakeEmbedder
+    from recollect.upkeep.embedding import embed_backlog
+    from recollect.writing import WritePolicy
+
+    world, embedder = World(), FakeEmbedder()
+    conversation(world, "where is the key?", "under the mat")
+    world.remember("alone", "a fact of its own")
+    embed_backlog(world.store, embedder, now=NOW, policy=WritePolicy())
+    assert world.store.vectors is not None
+    view = "[31 May 2026]\nwhere is the key?\nunder the mat"
+    turn, seen = embedder.embed_documents(["under the mat", view])
+    mean = (turn + seen) / ((turn + seen) ** 2).sum() ** 0.5
+    for id, vector in (("s1-1", mean), ("alone", embedder.embed_documents(["a fact of its own"])[0])):
+        (hit,) = world.store.vectors.similarities(embedder.id, vector, [id]).values()
+        assert hit.score == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_bridge_finds_what_the_best_memories_name() -> None:
+    world = World(embedder=None)
+    world.remember("film", "Northern Lights\nNorthern Lights is a film directed by Greta Halvorsen in winter.")
+    world.remember("person", "Greta Halvorsen\nGreta Halvorsen was born in Tromso and studied medicine.")
+    world.remember("shared", "The Tromso festival showed a retrospective of Greta Halvorsen last year.")
+    for place in range(30):
+        world.remember(f"x{place}", f"Filler {place}\nNothing to see about topic{place} here.")
+    options = {"legs.lexical.limit": 1}
+    answer = world.ask("balanced", "where was the director of Northern Lights born?", options=options)
+    assert ids(answer)[:2] == ["film", "person"]
+    person = next(hit for hit in answer if hit.id == "person")
+    assert {part.list: part.raw for part in person.contributions} == {"bridge": 1.0}
+    without = world.ask(
+        "balanced", "where was the director of Northern Lights born?", options={**options, "legs.bridge.weight": 0}
+    )
+    assert "person" not in ids(without) and without.trace.legs["bridge"].skipped == "weight 0"
+
+
+def test_a_memory_about_what_the_question_names_gains() -> None:
+    world = World(embedder=None)
+    world.remember("about", "Greta Halvorsen\nBorn in Tromso, studied medicine and later film.")
+    world.remember("mentions", "An interview of Greta Halvorsen with Greta Halvorsen about Greta Halvorsen.")
+    answer = world.ask("balanced", "what did Greta Halvorsen study?")
+    assert next(hit for hit in answer if hit.id == "about").contributions[-1].list == "subject"
+    assert "subject" not in {part.list for hit in answer if hit.id == "mentions" for part in hit.contributions}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was founded by Erik Olsen of Oslo.", {"erik olsen of oslo"}),
+        ("Then the Bank of Norway moved.", {"bank of norway"}),
+        ("Error code FL-4031 in app.config is new", {"fl 4031", "app config"}),
+        ('She called it "blue moon" once', {"blue moon"}),
+        ("Yesterday was fine. Nothing else.", set[str]()),
+        ("Der Hund jagt die Katze durch den Garten und das Haus.", set[str]()),
+    ],
+)
+def test_concepts_are_names_identifiers_and_quoted_words(text: str, expected: set[str]) -> None:
+    assert {" ".join(one) for one in concepts(text)} == expected
+
+
+def test_the_subject_is_the_title_or_a_short_first_line() -> None:
+    world = World(embedder=None)
+    assert subject(world.remember("a", "Oslo\nA city in Norway")) == ("oslo",)
+    assert subject(world.remember("b", "One line only")) == ()
+    assert subject(world.remember("c", "text", metadata={"title": "The Moon"})) == ("the", "moon")
+    assert fold("Café-Bar, No. 5!") == ("café", "bar", "no", "5")
+
+
+def test_time_speaker_and_role() -> None:
+    world = World(embedder=None)
+    memory = world.remember("a", "x", days=10, metadata={"speaker": "Ann Lee", "role": "assistant"})
+    asked = Question("q", NOW, words=("what", "did", "ann", "say"), window=TimeWindow(NOW - timedelta(days=4), NOW))
+    assert speaker(1.0, memory, asked, bonus=0.1) == pytest.approx(1.1)
+    assert speaker(1.0, memory, Question("q", NOW, words=("bob",))) == 1.0
+    assert role(1.0, memory, asked, penalty=0.1) == pytest.approx(0.9)
+    assert role(1.0, memory, Question("q", NOW, words=("you", "said"))) == 1.0
+    # six days outside a window of four: 0.3 · exp(-6 / (3 + 1))
+    assert temporal(1.0, memory, asked, bonus=0.3) == pytest.approx(1.0 + 0.3 * 2.718281828459045 ** (-6 / 4))
+
+
+def test_a_question_is_asked_as_of_its_date() -> None:
+    world = World(embedder=None)
+    world.remember("then", "the plan was signed", days=2)
+    world.remember("later", "the plan was cancelled", days=-30)
+    assert ids(world.ask("balanced", "plan")) == ["then"]
+    assert set(ids(world.ask("importance-prior", "plan"))) == {"then", "later"}
