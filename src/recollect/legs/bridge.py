@@ -21,7 +21,7 @@ from recollect.legs.found import Found
 from recollect.ports import Records, TextIndex, TextMatches
 from recollect.stages.concepts import Words, concepts, subject
 
-MAX_UNITS = 48
+MAX_UNITS = 32
 MOST_COMMON_COUNT = 20
 MOST_COMMON_SHARE = 0.05
 SHARED = 0.5

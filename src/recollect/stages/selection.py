@@ -14,8 +14,7 @@ from recollect.domain.profile import Range
 from recollect.domain.question import Question
 from recollect.domain.recall import Candidate, Dropped, Pool
 from recollect.stages import tokens
-from recollect.stages.similarity import comparable, compare_readings
-from recollect.stages.wording import read
+from recollect.stages.similarity import same_fact
 
 Selected = tuple[list[Candidate], list[Dropped]]
 Selector = Callable[..., Selected]
@@ -23,6 +22,7 @@ Candidates = Sequence[Candidate]
 
 MAX_CHAIN = 10
 MAX_RESOLUTIONS = 3
+LEAST_SHARED = 0.3
 
 
 def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected:
@@ -66,24 +66,24 @@ def distinct(
     them cannot be returned, unless very many are asked for."""
     kept: list[Candidate] = []
     dropped: list[Dropped] = []
-    readings = {one.id: read(one.memory.content) for one in candidates[:considered] if comparable(one.memory.content)}
+    looks = {one.id: frozenset(one.memory.content.casefold().split()) for one in candidates[:considered]}
     for one in candidates:
-        reading = readings.get(one.id)
-        twin = None
-        if reading is not None:
-            twin = next(
-                (
-                    better
-                    for better in kept
-                    if better.id in readings and compare_readings(reading, readings[better.id], overlap).same
-                ),
-                None,
-            )
+        twin = (
+            next((better for better in kept if _alike(one, better, looks, overlap)), None) if one.id in looks else None
+        )
         if twin is None:
             kept.append(one)
         else:
             dropped.append(Dropped(one.id, "distinct", one.score, f"near-duplicate of {twin.id}"))
     return kept, dropped
+
+
+def _alike(one: Candidate, better: Candidate, looks: Mapping[str, frozenset[str]], overlap: float) -> bool:
+    """Whether two candidates say the same. Texts that hardly share a word are not worth a closer reading."""
+    words, others = looks[one.id], looks.get(better.id, frozenset[str]())
+    if len(words & others) < LEAST_SHARED * len(words | others):
+        return False
+    return same_fact(one.memory.content, better.memory.content, overlap)
 
 
 def top(

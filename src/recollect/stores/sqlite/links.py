@@ -21,6 +21,10 @@ FROM (
 ORDER BY l.created_at, a.id, l.type, b.id
 """
 
+TURNS = """
+SELECT id FROM memories
+WHERE id IN (SELECT value FROM json_each(?)) AND type = 'episode' AND session IS NOT NULL
+"""
 # The turns of one conversation on one side of a turn, nearest first. An index serves the order.
 _SIDE = """
 SELECT m.id FROM memories m JOIN memories t ON t.id = ?1 AND t.type = 'episode' AND t.session IS NOT NULL
@@ -55,7 +59,7 @@ class SqliteLinks:
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
         found: dict[str, list[tuple[int, str]]] = {}
         with self._readers.borrow() as connection:
-            for id in ids:
+            for (id,) in rows(connection, TURNS, (json.dumps(list(ids)),)):
                 earlier = rows(connection, EARLIER, (id, before)) if before > 0 else []
                 later = rows(connection, LATER, (id, after)) if after > 0 else []
                 around = [(-place, row[0]) for place, row in reversed(list(enumerate(earlier, start=1)))]
