@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit golden docs models bench lock clean
+.PHONY: help demo test lint types law unit fuzz golden docs models bench lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -22,7 +22,7 @@ models: $(READY) ## Fetch the default models once (checked by hash, cached per u
 demo: models ## Install and show what recollect does
 	$(BIN)/recollect demo
 
-test: models lint types law unit ## Lint, types, import law and all tests
+test: models lint types law unit fuzz ## Lint, types, import law and all tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -36,6 +36,9 @@ law: $(READY)
 
 unit: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+fuzz: $(READY) ## Thousands of requests made from the OpenAPI, none may fail on the server's side
+	$(BIN)/python -m tests.doors.schemathesis_run --max-examples 40
 
 golden: models ## The exact rankings of every profile
 	$(BIN)/python -m pytest tests/golden

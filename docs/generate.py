@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from recollect.doors.cli import reference as commands
+from recollect.doors.http import reference as routes
+from recollect.doors.install import reference as hooks
 from recollect.doors.mcp import reference as tools
 from recollect.encoders import reference as models
 from recollect.profiles import reference as profiles
 
 HERE = Path(__file__).parent
-PAGES = {"cli.md": commands.page, "mcp.md": tools.page, "models.md": models.page, "profiles.md": profiles.page}
+PAGES = {
+    "cli.md": commands.page,
+    "hooks.md": hooks.page,
+    "http.md": routes.page,
+    "mcp.md": tools.page,
+    "models.md": models.page,
+    "profiles.md": profiles.page,
+}
 
 
 def main() -> None:

@@ -38,6 +38,14 @@ class Settings:
     language_model_name: str = ""
     language_model_key: str = ""
     profile: str = "balanced"
+    recollect_profile: str = "two-stage"
+    """How a prompt is answered for the hooks (POST /recollect)."""
+    episodes_profile: str = "live-weights"
+    """How GET /episodes/search ranks."""
+    topic_gate: bool = True
+    """While a session's prompts stay on their topic, its recollection stands."""
+    consolidate_hours: float = 0.0
+    """How often the daemon merges memories that say the same; 0: only when asked."""
 
     @property
     def profiles(self) -> Path:
@@ -72,7 +80,22 @@ def load(environment: Mapping[str, str] | None = None, **overrides: Any) -> Sett
     values.update({name: value for name, value in overrides.items() if value is not None})
     if "models" in values:
         values["models"] = Path(values["models"]).expanduser()
-    return replace(settings, **values)
+    return replace(settings, **{name: _converted(name, value) for name, value in values.items()})
+
+
+def _converted(name: str, value: Any) -> Any:
+    """Variables and `settings set` give text; what should be a number or a switch becomes one."""
+    wanted = next(field.type for field in fields(Settings) if field.name == name)
+    try:
+        if wanted == "float":
+            return float(value)
+        if wanted == "bool" and not isinstance(value, bool):
+            return {"true": True, "1": True, "false": False, "0": False}[str(value).strip().lower()]
+    except (ValueError, TypeError, KeyError):
+        kind = "a number" if wanted == "float" else "true or false"
+        hint = f"put {kind} into config.toml or RECOLLECT_{name.upper()}"
+        raise InvalidInput(f"{name} cannot be {str(value)[:40]!r}", hint, name) from None
+    return value
 
 
 def _models_folder(environment: Mapping[str, str]) -> Path:

@@ -86,7 +86,7 @@ def answer_to_dict(answer: Answer) -> Json:
 
 
 def recollection_to_dict(found: Recollection, fresh: bool) -> Json:
-    """A session's recollection; `fresh` tells whether it was made for this prompt or still stands from an earlier one."""
+    """A session's recollection; `fresh` tells whether it was made now or still stands from an earlier prompt."""
     return {
         "session_id": found.session,
         "ids": list(found.ids),

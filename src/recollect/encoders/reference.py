@@ -27,8 +27,8 @@ of this chain is used: {chain}. Without any, search goes on by words.
 {models}
 ## Your own
 
-- **A folder** with `model.onnx` and `tokenizer.json` (an exported sentence model): `recollect models use ./my-model`. An
-  optional `recollect-model.toml` beside them sets `pooling`, `max_tokens`, `query_prefix` and `document_prefix`.
+- **A folder** with `model.onnx` and `tokenizer.json` (an exported sentence model): `recollect models use ./my-model`.
+  An optional `recollect-model.toml` beside them sets `pooling`, `max_tokens`, `query_prefix` and `document_prefix`.
 - **An HTTP endpoint** of the OpenAI shape (OpenAI, Voyage, Ollama, vLLM …): set `embedder` to its base URL,
   `embedder_model` and `embedder_key`. Options go into the fragment:
   `http://localhost:11434/v1#query_prefix=search_query:%20&max_tokens=2048`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -59,7 +60,7 @@ def lexical(
     def search(query: Node) -> tuple[list[Hit], TextMatches]:
         matches = index.match(query, question.filter, most, columns)
         if links is not None and (before or after):
-            matches = in_context(matches, links, before, after)
+            matches = in_context(_best(matches, bm25.scores(matches, columns, k1, b, idf), most), links, before, after)
         return _ordered(matches, bm25.scores(matches, columns, k1, b, idf), most), matches
 
     attempts: list[Attempt] = []
@@ -97,6 +98,15 @@ def _all_then_any(query: Node, search: Search, most: int) -> tuple[list[Hit], st
     loose, broadened = search(query)
     known = {hit.id for hit in strict}
     return [*strict, *(hit for hit in loose if hit.id not in known)][:most], broadened.compiled
+
+
+def _best(matches: TextMatches, scores: NDArray[np.float64], most: int) -> TextMatches:
+    """Only the best candidates, in the order of their ids: what is poor by itself has nothing to lend."""
+    if len(matches.ids) <= most:
+        return matches
+    rows = np.sort(np.argsort(-scores, kind="stable")[:most])
+    ids = tuple(matches.ids[row] for row in rows)
+    return replace(matches, ids=ids, lengths=matches.lengths[rows], counts=matches.counts[rows])
 
 
 def _ordered(matches: TextMatches, scores: NDArray[np.float64], most: int) -> list[Hit]:

@@ -61,8 +61,8 @@ half_life_days = 90
 
 Tables are merged with those of the parent, lists (`[[priors]]`, `[[select]]`) replace its lists. A wrong name or value
 is refused with the file, the line and what is allowed. Single options can be changed for one request:
-`recall(..., options={{"fusion.k": 10, "legs.dense.weight": 2, "select.floor.minimum": 0.02}})`, on the command line
-`--set fusion.k=10`.
+`recall(..., profile="token-budget", options={{"fusion.k": 10, "select.floor.minimum": 0.02}})`, on the command line
+`--profile token-budget --set fusion.k=10`.
 
 ## At the top of the file
 

@@ -32,6 +32,10 @@ COMMANDS = (
     "recollect.doors.cli.profiles",
     "recollect.doors.cli.settings",
     "recollect.doors.cli.models",
+    "recollect.doors.cli.evaluation",
+    "recollect.doors.cli.serving",
+    "recollect.doors.cli.mcp",
+    "recollect.doors.cli.agents",
 )
 
 GLOBAL_FLAGS = ("store", "json", "quiet")

@@ -1,0 +1,125 @@
+"""hook, install, uninstall: the memory inside coding agents."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.doors.cli.session import Session, current
+
+if TYPE_CHECKING:
+    from recollect.doors.install.changing import Change
+
+Agent = Annotated[str, typer.Argument(metavar="AGENT", help="claude-code, codex, gemini or cursor.")]
+Project = Annotated[
+    bool, typer.Option("--project/--user", help="Change this project's files, or the user's own for all projects.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")]
+OnlyProject = Annotated[
+    bool, typer.Option("--only-project", help="Prompts recall only the memories of the project they are typed in.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "hook", rich_help_panel="Doors", epilog="Example: recollect hook UserPromptSubmit --agent claude < payload.json"
+    )(hook)
+    app.command(
+        "install",
+        rich_help_panel="Doors",
+        epilog="Examples: recollect install claude-code --dry-run · recollect install codex --project",
+    )(install)
+    app.command("uninstall", rich_help_panel="Doors", epilog="Example: recollect uninstall claude-code")(uninstall)
+
+
+def hook(
+    ctx: typer.Context,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The agent's own name of the event.")],
+    agent: Annotated[str, typer.Option("--agent", help="claude, codex, gemini or cursor.")] = "claude",
+    only_project: OnlyProject = False,
+) -> None:
+    """Answer an agent's hook: its JSON on standard input, its JSON on standard output, always exit code 0.
+
+    Prompts and session starts get what is remembered; finished turns are listened to for what should be. If no daemon
+    runs, one is started in the background (not with RECOLLECT_NO_DAEMON=1). RECOLLECT_HOOK_DEBUG=1 tells on standard
+    error what happened.
+    """
+    from recollect.doors.hook.running import main
+
+    store = current(ctx).store
+    flags = [*(["--store", store] if store else []), *(["--only-project"] if only_project else [])]
+    main([event, "--agent", agent, *flags])
+
+
+def install(
+    ctx: typer.Context,
+    agent: Agent,
+    project: Project = False,
+    dry_run: DryRun = False,
+    only_project: OnlyProject = False,
+) -> None:
+    """Write the hooks and the MCP server into an agent's configuration, and show what changed.
+
+    What is there already stays as it is, to the character. Running it again changes nothing.
+    """
+    from recollect.doors.install import changing, entries, places
+
+    name = places.agent_of(agent)
+    found = places.targets(
+        name,
+        entries.own_command(),
+        project=_project_folder() if project else None,
+        environment=os.environ,
+        only_project=only_project,
+    )
+    changes = changing.plan_install(found)
+    if not dry_run:
+        changing.apply(changes, installing=True)
+    _report(current(ctx), name, changes, dry_run, places.NOTES.get(name, ""))
+
+
+def uninstall(ctx: typer.Context, agent: Agent, project: Project = False, dry_run: DryRun = False) -> None:
+    """Take out of an agent's configuration exactly what install wrote, and show what changed."""
+    from recollect.doors.install import changing, entries, places
+
+    name = places.agent_of(agent)
+    found = places.targets(
+        name, entries.own_command(), project=_project_folder() if project else None, environment=os.environ
+    )
+    changes = changing.plan_uninstall(found)
+    if not dry_run:
+        changing.apply(changes, installing=False)
+    _report(current(ctx), name, changes, dry_run, None)
+
+
+def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note: str | None) -> None:
+    if run.json:
+        files = [{"path": str(one.path), "action": one.action, "diff": one.diff()} for one in changes]
+        run.emit({"agent": agent, "dry_run": dry_run, "files": files})
+        return
+    changed = [one for one in changes if one.action != "unchanged"]
+    for one in changed:
+        run.say(one.diff().rstrip("\n"))
+    for one in changes:
+        run.say(f"{one.action}: {one.path}" + (" (not written: --dry-run)" if dry_run and one in changed else ""))
+    if note is not None and not dry_run:
+        for one in filter(None, (note if changed else "", _missing_parts())):
+            run.note(one)
+
+
+def _missing_parts() -> str:
+    """What the hooks and the MCP server need beside the core, if it is not there."""
+    from importlib.util import find_spec
+
+    parts = {"fastapi": "server", "uvicorn": "server", "mcp": "mcp"}
+    missing = dict.fromkeys(extra for module, extra in parts.items() if find_spec(module) is None)
+    return f"still needed: pip install 'recollect[{','.join(missing)}]'" if missing else ""
+
+
+def _project_folder() -> Path:
+    """The root of the Git repository that this folder is in, else this folder."""
+    here = Path.cwd()
+    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)

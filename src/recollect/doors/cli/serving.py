@@ -1,0 +1,64 @@
+"""serve: the daemon that HTTP clients, hooks and MCP clients talk to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.domain.errors import RecollectError
+from recollect.doors.cli.session import Session, current, flush
+
+if TYPE_CHECKING:
+    from recollect.doors.http.token import Address
+
+Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")]
+Socket = Annotated[
+    Path | None, typer.Option("--socket", metavar="PATH", help="The Unix socket; by default in the home folder.")
+]
+AllowRemote = Annotated[bool, typer.Option("--allow-remote", help="Listen on an address that others can reach.")]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A further name clients may ask for; repeatable."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve", rich_help_panel="Doors", epilog="Examples: recollect serve · recollect serve --port 0 --json")(
+        serve
+    )
+
+
+def serve(
+    ctx: typer.Context,
+    host: Host = "127.0.0.1",
+    port: Port = 4777,
+    socket: Socket = None,
+    allow_remote: AllowRemote = False,
+    allow_host: AllowHost = None,
+) -> None:
+    """Serve HTTP on the loopback interface and on a Unix socket until it is told to stop (Ctrl-C, SIGTERM).
+
+    Every request needs the token in the file `token` in the home folder, which the first start makes. Logs go to
+    standard error as JSON lines.
+    """
+    run = current(ctx)
+    try:
+        from recollect.doors.http.daemon import Place, serve
+    except ModuleNotFoundError as error:
+        raise RecollectError(f"{error.name} is not installed", "pip install 'recollect[server]'") from error
+    names = tuple(name.lower() for name in allow_host or ())
+    place = Place(host=host, port=port, socket=socket, allow_remote=allow_remote, hosts=names)
+    serve(run.store, place, lambda address, token: _announce(run, address, token))
+
+
+def _announce(run: Session, address: Address, token: Path) -> None:
+    url = f"http://[{address.host}]:{address.port}" if ":" in address.host else f"http://{address.host}:{address.port}"
+    if run.json:
+        run.emit({"url": url, "socket": address.socket, "token_file": str(token), "pid": address.pid})
+    else:
+        run.say(f"serving {url}" + (f" and {address.socket}" if address.socket else ""))
+        run.say(f"the token is in {token}")
+    flush()

@@ -1,0 +1,167 @@
+"""The daemon's life: lock, token, store, sockets; then requests; then finish, drain, close. One daemon per home."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from recollect import __version__, settings
+from recollect.domain.errors import RecollectError, StoreUnavailable
+from recollect.doors.http import logs, token
+from recollect.doors.http.app import build_app
+from recollect.doors.http.door import GRACE_SECONDS, Door
+from recollect.doors.http.guard import LOOPBACK
+from recollect.doors.http.lanes import Limits
+from recollect.doors.http.listening import bind_port, bind_socket, protocol_for, require_local
+from recollect.doors.http.mounting import mounts
+from recollect.engine import Engine, open_engine
+from recollect.stores.sqlite.gate import Gate
+
+log = logging.getLogger("recollect.http")
+
+DRAIN_SECONDS = 5.0
+CLOSE_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to listen, and under which further names others may ask for this server."""
+
+    host: str = token.HOST
+    port: int = token.PORT
+    socket: Path | None = None
+    allow_remote: bool = False
+    hosts: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+def serve(store: str | None, place: Place, started: Callable[[token.Address, Path], None]) -> None:
+    """Serve until SIGTERM or SIGINT. `started` is told the address and the token's file once requests are taken."""
+    require_local(place.host, place.allow_remote)
+    chosen = settings.load(store=store)
+    secret = token.ensure_token(chosen.home)
+    with _alone(chosen.home), _listeners(chosen.home, place) as (sockets, address):
+        engine = open_engine(store)
+        try:
+            logs.configure()
+            server = _server(Door(engine, place.limits), secret, place)
+            token.write_address(chosen.home, address)
+            started(address, token.token_path(chosen.home))
+            server.run(sockets)
+        finally:
+            token.address_path(chosen.home).unlink(missing_ok=True)
+            _close(engine)
+
+
+@contextmanager
+def _alone(home: Path) -> Generator[None]:
+    """Hold the home's lock; a second daemon is told who holds it."""
+    gate = Gate(token.lock_path(home), timeout_s=0.0)
+    try:
+        with _taken(home, gate):
+            yield
+    finally:
+        gate.close()
+
+
+@contextmanager
+def _taken(home: Path, gate: Gate) -> Generator[None]:
+    passage = gate.passage()
+    try:
+        passage.__enter__()
+    except StoreUnavailable:
+        there = token.read_address(home)
+        where = f" (process {there.pid}, port {there.port})" if there else ""
+        raise RecollectError(
+            f"a daemon already serves this home{where}", "use it, end it, or set RECOLLECT_HOME to another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        passage.__exit__(None, None, None)
+
+
+@contextmanager
+def _listeners(home: Path, place: Place) -> Generator[tuple[list[socket.socket], token.Address]]:
+    """The sockets, and where they are; the Unix socket's file goes with them."""
+    port = bind_port(place.host, place.port)
+    path = place.socket or token.socket_path(home)
+    local = None
+    try:
+        local = bind_socket(path)
+        address = token.Address(
+            os.getpid(), place.host, port.getsockname()[1], None if local is None else str(path), __version__
+        )
+        yield [port] if local is None else [port, local], address
+    finally:
+        port.close()
+        if local is not None:
+            local.close()
+            path.unlink(missing_ok=True)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which tells the door before it waits for the last requests."""
+
+    def __init__(self, config: uvicorn.Config, door: Door) -> None:
+        super().__init__(config)
+        self._door = door
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._door.stop()
+        await super().shutdown(sockets)
+        self._door.close()
+
+    def leave(self, *_: object) -> None:
+        self.should_exit = True
+
+
+def _server(door: Door, secret: str, place: Place) -> _Server:
+    """The server, which from now on stops in good order when it is told to, even before it has begun."""
+    own = () if place.host in ("0.0.0.0", "::") else (place.host.lower(),)
+    hosts = (*LOOPBACK, *own, *place.hosts)
+    app = build_app(door, secret, hosts=hosts, mounts=mounts(door.engine, hosts))
+    config = uvicorn.Config(
+        app,
+        http=protocol_for(place.limits),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=int(GRACE_SECONDS) + 2,
+    )
+    server = _Server(config, door)
+    # uvicorn takes the signals over while it runs, and raises them again for these handlers when it is done.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, server.leave)
+    return server
+
+
+def _close(engine: Engine) -> None:
+    """Embed what waits and close, but not for ever: every write is durable already, the rest is done next time."""
+
+    def work() -> None:
+        try:
+            engine.upkeep(budget_seconds=DRAIN_SECONDS)
+        except RecollectError as error:
+            log.warning("not drained: %s", type(error).__name__)
+        engine.close()
+
+    closing = threading.Thread(target=work, name="recollect-close", daemon=True)
+    closing.start()
+    closing.join(CLOSE_SECONDS)
+    if closing.is_alive():
+        log.warning("closing took too long and was cut off")
+        logging.shutdown()
+        os._exit(0)

@@ -1,0 +1,102 @@
+"""Where a daemon is reached and what opens its door. Standard library only: the hooks import it on their fast path."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from recollect.domain.errors import InvalidInput
+
+HOST = "127.0.0.1"
+PORT = 4777
+TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the daemon of a home listens. `socket` is None where there is no Unix socket."""
+
+    pid: int
+    host: str
+    port: int
+    socket: str | None
+    version: str
+
+
+def token_path(home: Path) -> Path:
+    return home / "token"
+
+
+def socket_path(home: Path) -> Path:
+    return home / "daemon.sock"
+
+
+def lock_path(home: Path) -> Path:
+    """Held for as long as a daemon lives; a killed one lets go by itself."""
+    return home / "daemon.lock"
+
+
+def address_path(home: Path) -> Path:
+    return home / "daemon.json"
+
+
+def read_token(home: Path) -> str | None:
+    """The token of this home, or None while no daemon has made one."""
+    try:
+        return token_path(home).read_text(encoding="ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def ensure_token(home: Path) -> str:
+    """The token, made at the first start and readable by its owner alone."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = token_path(home)
+    if not path.exists():
+        _write_private(path, secrets.token_urlsafe(TOKEN_BYTES), replace=False)
+    if os.name == "posix" and stat.S_IMODE(path.lstat().st_mode) & 0o077:
+        raise InvalidInput("the token file can be read by others", "delete it: the next start makes a new one", "token")
+    token = read_token(home)
+    if token is None:
+        raise InvalidInput(
+            "the token file is empty or unreadable", "delete it: the next start makes a new one", "token"
+        )
+    return token
+
+
+def write_address(home: Path, address: Address) -> None:
+    _write_private(address_path(home), json.dumps(asdict(address)), replace=True)
+
+
+def read_address(home: Path) -> Address | None:
+    """Where the daemon said it listens; it may have ended since. A missing or damaged file is no address."""
+    try:
+        found: Any = json.loads(address_path(home).read_text(encoding="utf-8"))
+        return Address(**found)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write_private(path: Path, text: str, *, replace: bool) -> None:
+    """Whole or not at all, mode 0600 from the first byte; without `replace`, whoever came first wins."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            Path(temporary).replace(path)
+        else:
+            try:
+                path.hardlink_to(temporary)
+            except FileExistsError:
+                return
+    finally:
+        Path(temporary).unlink(missing_ok=True)

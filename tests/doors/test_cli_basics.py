@@ -1,0 +1,191 @@
+"""The command line as a whole: flags anywhere, one JSON document, exit codes, help, start-up, pipes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import recollect
+from recollect.doors.cli import app, reference
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+PROMISED = {
+    "demo", "remember", "recall", "show", "list", "update", "forget", "link", "pin", "consolidate", "upkeep", "doctor",
+    "backup", "restore", "reindex", "stats", "import", "export", "profiles list", "profiles show", "profiles check",
+    "profiles diff", "settings list", "settings get", "settings set", "models list", "models fetch", "models use",
+    "models test",
+}  # fmt: skip
+
+
+def commands(group: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
+    group = group if group is not None else get_command(app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+def test_every_promised_command_is_there() -> None:
+    assert {name for name, _ in commands()} >= PROMISED
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_the_help_of_every_command_has_an_example(cli: Any, name: str) -> None:
+    ran = cli(*name.split(), "--help")
+    assert ran.code == 0
+    assert f"recollect {name.split()[0]}" in ran.out.split("Example", 1)[1]
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_global_flags_stand_before_or_after_the_command(cli: Any, tmp_path: Path, place: str) -> None:
+    flags = ["--json", "--quiet", "--store", str(tmp_path / "elsewhere.db")]
+    command = ["remember", "flags may stand anywhere"]
+    ran = cli(*(flags + command if place == "before" else command + flags))
+    assert ran.code == 0
+    assert ran.document["action"] == "added"
+    assert ran.err == ""
+    assert (tmp_path / "elsewhere.db").exists()
+
+
+def test_global_flags_reach_commands_of_a_group(cli: Any) -> None:
+    assert "profiles" in cli("profiles", "list", "--json").document
+    assert "profiles" in cli("profiles", "--json", "list").document
+
+
+def test_version(cli: Any) -> None:
+    assert cli("--version").out == f"recollect {recollect.__version__}\n"
+    assert cli("--json", "--version").document == {"version": recollect.__version__}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["nosuch"],
+        ["recall"],
+        ["recall", "x", "--limit", "0"],
+        ["recall", "x", "--mode", "telepathy"],
+        ["recall", "x", "--nosuch"],
+        ["recall", "x", "--profile", "nosuch"],
+        ["recall", "x", "--set", "fusion.k"],
+        ["recall", "x", "--set", "fusion.nosuch=1"],
+        ["recall", "x", "--now", "soon"],
+        ["remember", " "],
+        ["remember", "x", "--confidence", "2"],
+        ["settings", "set", "keywordWeight", "9"],
+        ["settings", "set", "nosuch", "1"],
+    ],
+)
+def test_wrong_usage_exits_2_with_one_line_and_the_next_step(cli: Any, args: list[str]) -> None:
+    ran = cli(*args, "--quiet")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("recollect: ")
+    assert ran.err.count("\n") == 1
+    as_json = cli(*args, "--quiet", "--json")
+    assert as_json.code == 2
+    assert set(as_json.document["error"]) >= {"type", "message", "hint"}
+
+
+@pytest.mark.parametrize(
+    "args", [["show", "nosuch"], ["forget", "nosuch", "--yes"], ["restore", "nosuch.db"], ["pin", "nosuch"]]
+)
+def test_a_failed_request_exits_1(cli: Any, args: list[str]) -> None:
+    ran = cli(*args, "--quiet")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert " — " in ran.err
+    assert cli(*args, "--json").document["error"]["type"] == "NotFound"
+
+
+def test_no_hits_are_fine(cli: Any) -> None:
+    ran = cli("recall", "nothing is here", "--json")
+    assert ran.code == 0
+    assert ran.document["hits"] == []
+
+
+def test_the_first_run_tells_where_the_store_is(cli: Any, home: Path) -> None:
+    first, second = cli("list"), cli("list")
+    assert str(home / "memories.db") in first.err
+    assert "memories.db" not in second.err
+
+
+def test_without_a_model_the_first_run_says_how_to_get_one(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "default")
+    assert "recollect models fetch" in cli("list").err
+
+
+def test_importing_the_command_line_loads_no_heavy_library() -> None:
+    heavy = "numpy onnxruntime tokenizers fastapi apsw rich recollect.engine"
+    code = f"import sys, recollect.doors.cli; print([one for one in '{heavy}'.split() if one in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_real_process_answers_with_one_document(process: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    assert process("remember", "the harbour opens at six", "--json").returncode == 0
+    done = process("recall", "harbour", "--json")
+    assert json.loads(done.stdout)["hits"][0]["content"] == "the harbour opens at six"
+    failed = process("show", "nosuch", "--json")
+    assert failed.returncode == 1
+    assert json.loads(failed.stdout)["error"]["type"] == "NotFound"
+
+
+@pytest.mark.parametrize("args", [["list"], ["recall", "memory", "--profile", "importance-prior"], ["export"]])
+def test_a_reader_that_has_seen_enough_is_no_failure(cli: Any, home: Path, args: list[str]) -> None:
+    lines = "\n".join(f"memory number {place} {'x' * 2000}" for place in range(100))
+    assert cli("remember", "-", "--no-dedupe", "--no-wait", "--quiet", input=lines).code == 0
+    limit = [] if args == ["export"] else ["--limit", "100"]
+    command = [sys.executable, "-m", "recollect", *args, *limit]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        complaint = running.stderr.read()
+        assert running.wait(60) == 0
+    assert b"Traceback" not in complaint and b"Broken" not in complaint
+
+
+def test_bytes_that_are_no_text_are_answered(process: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    done = process("recall", b"caf\xe9 \xff", "--json")
+    assert done.returncode in (0, 2)
+    json.loads(done.stdout)
+
+
+def test_a_terminal_that_knows_only_ascii_is_served(
+    process: Callable[..., subprocess.CompletedProcess[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    assert process("remember", "Bodø is a port ⚓").returncode == 0
+    assert process("recall", "port", "--explain").returncode == 0
+    assert json.loads(process("recall", "port", "--json").stdout)["hits"][0]["content"] == "Bodø is a port ⚓"
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == reference.page(), "run `make docs`"
+    assert "cli.md" in generator().PAGES
+
+
+def test_the_reference_page_names_every_command_and_option() -> None:
+    page = reference.page()
+    for name, command in commands():
+        assert f"## `recollect {name}`" in page
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help":
+                assert parameter.opts[0] in page

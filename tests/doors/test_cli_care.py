@@ -1,0 +1,130 @@
+"""consolidate, upkeep, doctor, reindex, stats, backup, restore."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+
+def contents(cli: Any) -> set[str]:
+    return {one["content"] for one in cli("list", "--json").document["memories"]}
+
+
+def test_stats(cli: Any, home: Path) -> None:
+    cli("remember", "one fact", "--project", "shop")
+    cli("remember", "another, quite different decision", "--type", "decision")
+    document = cli("stats", "--json").document
+    assert (document["memories"], document["types"], document["projects"]) == (
+        2,
+        {"decision": 1, "fact": 1},
+        {"shop": 1},
+    )
+    assert document["location"] == str(home / "memories.db")
+    assert "decision 1 · fact 1" in cli("stats").out
+
+
+def test_doctor_is_content_with_a_fresh_store(cli: Any) -> None:
+    document = cli("doctor", "--json").document
+    assert (document["healthy"], document["findings"]) == (True, [])
+    assert "nothing wrong" in cli("doctor").out
+
+
+def test_doctor_finds_damage_and_mends_what_is_derived(cli: Any, home: Path) -> None:
+    cli("remember", "the lighthouse keeper counts ships")
+    connection = apsw.Connection(str(home / "memories.db"))
+    connection.execute("INSERT INTO fulltext (fulltext) VALUES ('delete-all')")
+    connection.close()
+    sick = cli("doctor", "--json")
+    assert sick.document["findings"]
+    mended = cli("doctor", "--repair", "--json").document
+    assert mended["findings"] and all(one["repaired"] for one in mended["findings"])
+    assert (mended["healthy"], cli("doctor", "--json").document["findings"]) == (True, [])
+    assert cli("recall", "lighthouse", "--mode", "bm25", "--json").document["hits"]
+
+
+def test_doctor_exits_1_while_something_is_broken(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.engine import Engine
+    from recollect.ports import Finding
+
+    monkeypatch.setattr(Engine, "check", lambda self, repair=False: [Finding("pages", "page 7 is torn", "error")])
+    ran = cli("doctor", "--json")
+    assert (ran.code, ran.document["healthy"]) == (1, False)
+    told = cli("doctor")
+    assert (told.code, "page 7 is torn" in told.out, "restore" in told.err) == (1, True, True)
+
+
+@pytest.mark.covers("budget.consolidate")
+def test_consolidate_has_a_dry_run(cli: Any) -> None:
+    for _ in range(2):
+        cli("remember", "SQLite WAL mode matters for us", "--no-dedupe", "--no-wait")
+    dry = cli("consolidate", "--dry-run", "--json").document
+    assert (dry["dry_run"], len(dry["merges"])) == (True, 1)
+    assert len(cli("consolidate", "--json").document["merges"]) == 1
+    assert cli("consolidate", "--json").document["merges"] == []
+
+
+@pytest.mark.covers("more.model-change")
+def test_reindex_embeds_everything_with_the_current_model(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    cli("remember", "written before there was a model")
+    assert cli("stats", "--json").document["embedding"]["model"] is None
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "fake")
+    assert cli("reindex", "--json").document["embedding"] == {"model": "fake-64", "done": 1, "pending": 0, "failed": 0}
+
+
+def test_backup_and_restore_go_round(cli: Any, tmp_path: Path, home: Path) -> None:
+    copy = tmp_path / "copy.db"
+    cli("remember", "in the backup")
+    made = cli("backup", str(copy), "--json").document
+    assert made == {"path": str(copy), "bytes": copy.stat().st_size}
+    again = cli("backup", str(copy), "--json")
+    assert (again.code, again.document["error"]["type"]) == (1, "Conflict")
+    assert cli("backup", str(copy), "--force").code == 0
+    cli("remember", "written after the backup was made")
+    refused = cli("restore", str(copy), "--json")
+    assert (refused.code, refused.document["error"]["type"]) == (1, "Conflict")
+    assert len(contents(cli)) == 2
+    restored = cli("restore", str(copy), "--force", "--json").document
+    assert (restored["memories"], contents(cli)) == (1, {"in the backup"})
+    aside = Path(restored["old_store"])
+    assert aside.parent == home
+    old = cli("--store", str(aside), "list", "--json").document["memories"]
+    assert {one["content"] for one in old} == {"in the backup", "written after the backup was made"}
+
+
+def test_restore_refuses_what_is_no_good_store_and_leaves_the_old_one(cli: Any, tmp_path: Path, home: Path) -> None:
+    cli("remember", "still here afterwards")
+    junk = tmp_path / "junk.db"
+    junk.write_bytes(b"this is no database" * 100)
+    ran = cli("restore", str(junk), "--force", "--json")
+    assert ran.code == 1
+    assert contents(cli) == {"still here afterwards"}
+    assert junk.read_bytes() == b"this is no database" * 100
+    assert not list(home.glob("*before-restore*")) and not list(home.glob(".restoring*"))
+    assert cli("restore", str(home / "memories.db"), "--force").code == 2
+
+
+def test_restore_refuses_a_damaged_backup(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.engine import Engine
+    from recollect.ports import Finding
+
+    cli("remember", "good and safe")
+    copy = tmp_path / "copy.db"
+    cli("backup", str(copy))
+    monkeypatch.setattr(Engine, "check", lambda self, repair=False: [Finding("checksum", "memory 1 changed", "error")])
+    ran = cli("restore", str(copy), "--force", "--json")
+    assert (ran.code, ran.document["error"]["type"]) == (1, "Corrupt")
+    assert contents(cli) == {"good and safe"}
+
+
+def test_restore_into_an_empty_home(cli: Any, tmp_path: Path, home: Path) -> None:
+    copy = tmp_path / "copy.db"
+    cli("remember", "travels well")
+    cli("backup", str(copy))
+    elsewhere = tmp_path / "new" / "memories.db"
+    document = cli("restore", str(copy), "--store", str(elsewhere), "--json").document
+    assert document == {"store": str(elsewhere), "memories": 1, "old_store": None}
+    assert cli("--store", str(elsewhere), "recall", "travels", "--json").document["hits"]

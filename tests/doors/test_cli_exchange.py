@@ -1,0 +1,104 @@
+"""import and export."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def contents(cli: Any, *args: str) -> set[str]:
+    return {one["content"] for one in cli("list", *args, "--json").document["memories"]}
+
+
+@pytest.mark.covers("more.export")
+def test_export_and_import_lose_nothing_and_are_idempotent(cli: Any, tmp_path: Path) -> None:
+    old = cli("remember", "we queue with rabbitmq", "--tag", "queue", "--project", "shop", "--json").document["id"]
+    new = cli("remember", "nats carries all our messages now", "--pin", "--json").document["id"]
+    cli("link", new, "supersedes", old)
+    cli("show", old)
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    assert cli("export", str(first), "--json").document == {
+        "path": str(first),
+        "memories": 2,
+        "links": 1,
+        "left_out": 0,
+    }
+    other = ("--store", str(tmp_path / "other.db"))
+    assert cli(*other, "import", str(first), "--json").document["added"] == 2
+    again = cli(*other, "import", str(first), "--json").document
+    assert (again["added"], again["skipped"], again["problem_count"]) == (0, 2, 0)
+    assert cli(*other, "export", str(second)).code == 0
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_mode & 0o077 == 0
+    assert cli(*other, "stats", "--json").document["embedding"]["pending"] == 0
+
+
+def test_export_goes_to_standard_output_and_comes_back_through_standard_input(cli: Any, tmp_path: Path) -> None:
+    cli("remember", "Bodø is a port ⚓")
+    lines = cli("export").out
+    assert [json.loads(line).get("kind") for line in lines.splitlines()] == [None, "memory"]
+    other = ("--store", str(tmp_path / "other.db"))
+    assert cli(*other, "import", "-", input=lines).code == 0
+    assert contents(cli, *other) == {"Bodø is a port ⚓"}
+    assert cli("export", "--json").code == 2
+
+
+def test_export_replaces_only_when_told(cli: Any, tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    target.write_text("precious")
+    assert cli("export", str(target)).code == 1
+    assert target.read_text() == "precious"
+    assert cli("export", str(target), "--force").code == 0
+    assert target.read_text() != "precious"
+    assert cli("export", str(tmp_path / "no" / "folder.jsonl")).code == 1
+
+
+def test_a_folder_of_notes(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "vault" / ".obsidian").mkdir(parents=True)
+    (tmp_path / "vault" / ".obsidian" / "workspace.json").write_text('{"not": "a note"}')
+    (tmp_path / "vault" / "harbour.md").write_text("# Harbour\n\nThe harbour opens at six in the morning.\n")
+    (tmp_path / "vault" / "picture.png").write_bytes(b"\x89PNG")
+    document = cli("import", str(tmp_path / "vault"), "--project", "notes", "--json").document
+    assert [one["source"] for one in document["sources"]] == ["harbour.md"]
+    assert any("opens at six" in one for one in contents(cli, "--project", "notes"))
+    (tmp_path / "empty").mkdir()
+    assert cli("import", str(tmp_path / "empty")).code == 1
+
+
+def test_a_zip_of_an_export(cli: Any, tmp_path: Path) -> None:
+    message = {"uuid": "m1", "sender": "human", "text": "We sail at noon", "created_at": "2026-05-01T12:00:00Z"}
+    talk = [{"uuid": "c1", "name": "Sailing", "created_at": "2026-05-01T12:00:00Z", "chat_messages": [message]}]
+    archive = tmp_path / "claude.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("conversations.json", json.dumps(talk))
+        file.writestr("users.json", "[]")
+    document = cli("import", str(archive), "--json").document
+    assert [(one["source"], one["format"]) for one in document["sources"]] == [
+        ("claude.zip/conversations.json", "claude")
+    ]
+    assert any("We sail at noon" in one for one in contents(cli))
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as file:
+        file.writestr("users.json", "[]")
+    assert cli("import", str(tmp_path / "other.zip")).code == 2
+
+
+def test_problems_are_told_and_the_rest_is_read(cli: Any, tmp_path: Path) -> None:
+    cli("remember", "a good line")
+    good = cli("export").out
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text(good + "{not json\n")
+    ran = cli("--store", str(tmp_path / "other.db"), "import", str(broken))
+    assert ran.code == 0
+    assert "1 added" in ran.out and "1 problems" in ran.out
+    assert "broken.jsonl, entry 3" in ran.err
+
+
+def test_wrong_sources(cli: Any, tmp_path: Path) -> None:
+    assert cli("import", str(tmp_path / "nosuch.jsonl")).code == 1
+    plain = tmp_path / "x.txt"
+    plain.write_text("one line\n")
+    assert cli("import", str(plain), "--format", "nosuch").code == 2

@@ -1,0 +1,166 @@
+"""profiles, settings and models: how it ranks, and with what."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.domain.errors import InvalidInput, ModelUnavailable
+from recollect.doors.cli import config_file
+from recollect.encoders import fetch as fetching
+from recollect.encoders.catalogue import EMBEDDER_CHAIN, CatalogueModel
+
+SEVEN = {
+    "two-stage", "importance-prior", "live-weights", "retry-ladder", "token-budget", "token-budget-lexical", "balanced",
+}  # fmt: skip
+
+
+def test_profiles_are_listed_with_the_users_own(cli: Any, home: Path) -> None:
+    (home / "profiles").mkdir(parents=True)
+    (home / "profiles" / "mine.toml").write_text('extends = "balanced"\ndescription = "my own"\nlimit = 7\n')
+    found = {one["name"]: one for one in cli("profiles", "list", "--json").document["profiles"]}
+    assert set(found) == {*SEVEN, "mine"}
+    assert found["mine"]["description"] == "my own"
+    assert "*\tbalanced\t" in cli("profiles", "list").out
+    assert cli("recall", "x", "--profile", "mine", "--json").document["profile"] == "mine"
+
+
+def test_show_gives_a_file_that_can_be_used(cli: Any, tmp_path: Path) -> None:
+    text = cli("profiles", "show", "retry-ladder").out
+    own = tmp_path / "own.toml"
+    own.write_text(text, encoding="utf-8")
+    assert cli("profiles", "check", str(own)).code == 0
+    assert cli("profiles", "show", "retry-ladder", "--json").document["limit"] == tomllib.loads(text)["limit"]
+
+
+@pytest.mark.covers("fusion.reach")
+def test_check_tells_which_lists_can_reach_the_top(cli: Any) -> None:
+    [verdict] = cli("profiles", "check", "importance-prior", "--json").document["profiles"]
+    assert verdict["reach"]["lexical"]["reaches"] is True
+    assert verdict["reach"]["graph"] == {"weight": 0.35, "alone": "0.00574", "bar": "0.01429", "reaches": False}
+    rows = [line.split("\t") for line in cli("profiles", "check").out.splitlines()]
+    assert {row[0] for row in rows[1:]} == SEVEN
+    assert ["importance-prior", "graph", "0.35", "0.00574", "0.01429", "no"] in rows
+
+
+def test_check_names_the_line_of_a_wrong_profile(cli: Any, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('description = "x"\n\n[fusion]\nkind = "rrf"\nk = "many"\n')
+    ran = cli("profiles", "check", str(wrong), "--json")
+    assert (ran.code, ran.document["error"]["type"]) == (1, "InvalidProfile")
+    assert f"{wrong}:5" in ran.document["error"]["message"]
+
+
+def test_diff_names_what_differs(cli: Any) -> None:
+    found = cli("profiles", "diff", "token-budget", "two-stage", "--json").document["differences"]
+    assert found["limit"] == {"first": 5, "second": 3}
+    assert found["priors"] == {"first": "confidence ▸ decay", "second": "promote"}
+    assert "fusion.k" not in found
+    lines = cli("profiles", "diff", "token-budget", "two-stage").out.splitlines()
+    assert "-limit = 5" in lines and "+limit = 3" in lines
+    assert cli("profiles", "diff", "balanced", "balanced").out == ""
+
+
+@pytest.mark.covers("live.settings")
+def test_live_settings_are_kept_and_used(cli: Any) -> None:
+    cli("remember", "the crane lifts forty tons")
+    asked = ("recall", "crane", "--profile", "live-weights", "--json")
+    assert cli(*asked).document["trace"]["legs"]["lexical"]["skipped"] == "weight 0"
+    assert cli("settings", "get", "keywordWeight", "--json").document == {"name": "keywordWeight", "value": 0.0}
+    assert cli("settings", "set", "keywordWeight", "2", "--json").document == {"name": "keywordWeight", "value": 2.0}
+    assert cli("settings", "get", "keywordWeight").out == "2\n"
+    assert cli(*asked).document["trace"]["legs"]["lexical"]["hits"] == 1
+    assert cli("settings", "list", "--json").document["live"] == {"keywordWeight": 2.0, "semanticWeight": 1.0}
+    wrong = cli("settings", "set", "keywordWeight", "7", "--json")
+    assert (wrong.code, wrong.document["error"]["field"]) == (2, "keywordWeight")
+
+
+def test_settings_in_the_configuration(cli: Any, home: Path) -> None:
+    assert cli("settings", "set", "profile", "two-stage").code == 0
+    assert tomllib.loads((home / "config.toml").read_text()) == {"profile": "two-stage"}
+    assert cli("recall", "x", "--json").document["profile"] == "two-stage"
+    assert cli("settings", "set", "profile", "nosuch").code == 2
+    assert cli("settings", "set", "embedder_key", "very-secret").code == 0
+    assert "very-secret" not in cli("settings", "list").out + cli("settings", "get", "embedder_key", "--json").out
+    cli("settings", "set", "profile", "")
+    assert cli("settings", "get", "profile").out == "balanced\n"
+
+
+def test_the_configuration_keeps_comments_and_order(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('# mine\nprofile = "balanced"  # for now\nembedder = "fake"')
+    config_file.change(path, {"profile": 'a "quoted" \\ name', "reranker": "none"})
+    text = path.read_text()
+    assert text.startswith("# mine\n")
+    assert tomllib.loads(text) == {"profile": 'a "quoted" \\ name', "embedder": "fake", "reranker": "none"}
+    config_file.change(path, {"embedder": None})
+    assert tomllib.loads(path.read_text()) == {"profile": 'a "quoted" \\ name', "reranker": "none"}
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_configuration_that_would_break_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('profile = """\nbalanced"""\n')
+    with pytest.raises(InvalidInput):
+        config_file.change(path, {"profile": "two-stage"})
+    assert path.read_text() == 'profile = """\nbalanced"""\n'
+
+
+def test_models_list(cli: Any) -> None:
+    document = cli("models", "list", "--json").document
+    found = {one["name"]: one for one in document["models"]}
+    assert found["arctic-embed-s"]["role"] == "embedder"
+    assert found["bert-mini-reranker"]["role"] == "reranker"
+    assert not any(one["installed"] for one in found.values())
+    assert "arctic-embed-s" in cli("models", "list").out
+
+
+def test_models_use_writes_the_configuration(cli: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RECOLLECT_EMBEDDER")
+    ran = cli("models", "use", "http://localhost:9/v1", "--model", "m", "--key", "k", "--json")
+    assert ran.document["role"] == "embedder"
+    config = tomllib.loads((home / "config.toml").read_text())
+    assert config == {"embedder": "http://localhost:9/v1", "embedder_model": "m", "embedder_key": "k"}
+    assert cli("models", "use", "none").code == 0
+    assert tomllib.loads((home / "config.toml").read_text()) == {"embedder": "none"}
+    assert cli("models", "use", "none", "--as", "reranker").code == 0
+    assert tomllib.loads((home / "config.toml").read_text()) == {"embedder": "none", "reranker": "none"}
+
+
+def test_models_use_refuses_what_is_not_there(cli: Any, home: Path) -> None:
+    missing = cli("models", "use", "minilm-l6", "--json")
+    assert (missing.code, missing.document["error"]["type"]) == (1, "ModelUnavailable")
+    assert "models fetch minilm-l6" in missing.document["error"]["hint"]
+    assert cli("models", "use", "nosuch-model").code == 2
+    assert cli("models", "use", "minilm-l6", "--as", "reranker").code == 2
+    assert not (home / "config.toml").exists()
+
+
+def test_models_fetch_takes_the_next_of_the_chain(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def fake(model: CatalogueModel, models_dir: Path, progress: Any = None) -> Path:
+        tried.append(model.name)
+        if len(tried) == 1:
+            raise ModelUnavailable("the upload vanished", "try another")
+        return models_dir / model.folder
+
+    monkeypatch.setattr(fetching, "fetch", fake)
+    ran = cli("models", "fetch", "--json")
+    assert [one["name"] for one in ran.document["models"]] == [EMBEDDER_CHAIN[1].name]
+    assert tried == [one.name for one in EMBEDDER_CHAIN[:2]]
+    assert "the upload vanished" in ran.err
+    tried.clear()
+    named = cli("models", "fetch", EMBEDDER_CHAIN[0].name, "--json")
+    assert (named.code, named.document["error"]["type"]) == (1, "ModelUnavailable")
+
+
+def test_models_test_compares_like_with_unlike(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = cli("models", "test", "fake", "--json").document
+    assert (result["model"], result["dimension"]) == ("fake-64", 64)
+    assert result["sound"] is (result["like"] > result["unlike"])
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    assert cli("models", "test", "--json").document["error"]["type"] == "ModelUnavailable"

@@ -1,0 +1,148 @@
+"""remember, update, forget, link, pin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def added(cli: Any, *args: str) -> str:
+    ran = cli("remember", *args, "--json")
+    assert (ran.code, ran.document["action"]) == (0, "added")
+    return ran.document["id"]
+
+
+def test_every_flag_of_remember_is_stored(cli: Any) -> None:
+    id = added(
+        cli, "We", "use", "PostgreSQL", "16", "--type", "decision", "--tag", "db", "--tag", "production",
+        "--confidence", "0.9", "--importance", "high", "--project", "shop", "--session", "s1",
+        "--created-at", "2026-05-01T12:00:00Z", "--pin", "--sensitive", "--key", "k1", "--source", "notes",
+        "--meta", "path=docs/db.md", "--meta", "line=7",
+    )  # fmt: skip
+    memory = cli("show", id, "--json").document
+    assert memory["content"] == "We use PostgreSQL 16"
+    assert memory["type"] == "decision"
+    assert memory["tags"] == ["db", "production"]
+    assert (memory["confidence"], memory["importance"]) == (0.9, 0.9)
+    assert memory["scope"] == {"project": "shop", "session": "s1"}
+    assert memory["created_at"] == "2026-05-01T12:00:00Z"
+    assert memory["pinned"] and memory["sensitive"]
+    assert (memory["key"], memory["source"]) == ("k1", "notes")
+    assert memory["metadata"] == {"path": "docs/db.md", "line": 7}
+
+
+def test_the_answer_of_remember_for_people(cli: Any) -> None:
+    ran = cli("remember", "tides are listed in UTC")
+    id, rest = ran.out.strip().split("  ", 1)
+    assert rest == "remembered"
+    assert cli("show", id, "--json").document["content"] == "tides are listed in UTC"
+    assert cli("remember", "something else entirely", "--quiet").out == ""
+
+
+def test_a_duplicate_is_told(cli: Any) -> None:
+    first = added(cli, "the kiosk reboots every night at two")
+    ran = cli("remember", "the kiosk reboots every night at two", "--confidence", "0.95", "--json")
+    assert ran.document["action"] in ("merged", "skipped")
+    assert ran.document["duplicate_of"] == first
+    assert added(cli, "the kiosk reboots every night at two", "--no-dedupe") != first
+
+
+def test_lines_of_standard_input_are_memories(cli: Any) -> None:
+    ran = cli(
+        "remember", "-", "--type", "lesson", "--json", input="first lesson learned\n\n  second thing entirely  \n"
+    )
+    assert [one["action"] for one in ran.document["receipts"]] == ["added", "added"]
+    listed = cli("list", "--type", "lesson", "--json").document["memories"]
+    assert {one["content"] for one in listed} == {"first lesson learned", "second thing entirely"}
+
+
+@pytest.mark.covers("budget.marker")
+def test_markers_in_standard_input_are_memories_and_the_rest_is_not(cli: Any) -> None:
+    text = "I looked around for a while.\n[MEMORY] type=gotcha tags=db,pool: The pool has only 20 connections\nDone.\n"
+    ran = cli("remember", "-", "--project", "shop", "--json", input=text)
+    assert ran.document["counts"] == {"added": 1}
+    [memory] = cli("list", "--json").document["memories"]
+    assert (memory["type"], memory["tags"], memory["confidence"]) == ("gotcha", ["db", "pool"], 0.8)
+    assert memory["scope"]["project"] == "shop"
+
+
+def test_standard_input_takes_no_key(cli: Any) -> None:
+    assert cli("remember", "-", "--key", "k", input="x\n").code == 2
+
+
+@pytest.mark.covers("more.late-embedding")
+def test_a_write_is_embedded_before_exit_unless_told_not_to(cli: Any) -> None:
+    added(cli, "ferries leave from pier nine")
+    assert cli("stats", "--json").document["embedding"] == {"model": "fake-64", "done": 1, "pending": 0, "failed": 0}
+    added(cli, "the harbour master answers on channel twelve", "--no-wait")
+    assert cli("stats", "--json").document["embedding"]["pending"] == 1
+    found = cli("recall", "harbour master", "--mode", "bm25", "--json").document
+    assert found["hits"][0]["content"].startswith("the harbour master")
+    assert cli("upkeep", "--json").document["embedding"]["pending"] == 0
+
+
+def test_a_failing_embedder_does_not_fail_the_write(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.engine import Engine
+
+    def broken(self: Engine, **given: Any) -> None:
+        raise RuntimeError("the model melted")
+
+    monkeypatch.setattr(Engine, "upkeep", broken)
+    ran = cli("remember", "written all the same", "--json")
+    assert (ran.code, ran.document["action"]) == (0, "added")
+    assert "the model melted" in ran.err
+
+
+def test_update_changes_what_is_named_and_nothing_else(cli: Any) -> None:
+    id = added(cli, "the pool has 20 connections", "--tag", "db", "--confidence", "0.5")
+    changed = cli(
+        "update", id, "--content", "the pool has 40 connections", "--confidence", "0.9", "--pin", "--json"
+    ).document
+    assert changed["content"] == "the pool has 40 connections"
+    assert (changed["confidence"], changed["tags"], changed["pinned"], changed["version"]) == (0.9, ["db"], True, 2)
+    assert cli("update", id, "--no-tags", "--json").document["tags"] == []
+    conflict = cli("update", id, "--confidence", "0.1", "--if-version", "1", "--json")
+    assert (conflict.code, conflict.document["error"]["type"]) == (1, "Conflict")
+    assert cli("update", id).code == 2
+
+
+def test_update_replaces_the_vector_too(cli: Any) -> None:
+    id = added(cli, "alpha bravo charlie")
+    cli("update", id, "--content", "zebra yankee xray")
+    hits = cli("recall", "zebra yankee xray", "--mode", "semantic", "--json").document["hits"]
+    assert hits[0]["contributions"][0]["raw"] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.covers("more.forget")
+def test_forget(cli: Any) -> None:
+    keep, gone = added(cli, "the red door stays"), added(cli, "a blue window goes away")
+    ran = cli("forget", gone, "--yes", "--json")
+    assert ran.document == {"forgotten": 1, "ids": [gone]}
+    assert [one["id"] for one in cli("list", "--json").document["memories"]] == [keep]
+    assert cli("show", gone).code == 1
+
+
+def test_forget_asks_on_a_terminal(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.doors.cli.changing.is_interactive", lambda: True)
+    id = added(cli, "ask before you forget me")
+    refused = cli("forget", id, input="n\n")
+    assert refused.code == 1
+    assert "ask before you forget me" in refused.err
+    assert cli("show", id).code == 0
+    assert cli("forget", id, input="y\n").code == 0
+    assert cli("show", id).code == 1
+
+
+@pytest.mark.covers("prior.links")
+def test_link_and_pin(cli: Any) -> None:
+    old, new = added(cli, "we queue with rabbitmq"), added(cli, "nats carries all our messages now")
+    assert cli("link", new, "supersedes", old, "--json").document["type"] == "supersedes"
+    [hit] = cli("recall", "rabbitmq", "--mode", "bm25", "--json").document["hits"]
+    assert (hit["id"], hit["redirected_from"]) == (new, old)
+    shown = cli("show", new, "--json").document
+    assert (shown["links"][0]["target"], shown["neighbours"][0]["id"]) == (old, old)
+    assert "supersedes →" in cli("show", new).out
+    assert cli("pin", new, "--json").document["pinned"] is True
+    assert cli("pin", new, "--off", "--json").document["pinned"] is False
+    assert cli("link", new, "adores", old).code == 2

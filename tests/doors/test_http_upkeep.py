@@ -1,0 +1,113 @@
+"""What the daemon does by itself, and connections that ask nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from recollect.doors.http import schedule
+from recollect.doors.http.door import Door
+from recollect.doors.http.events import Event
+from recollect.doors.http.lanes import Limits
+from recollect.doors.http.listening import bind_port, protocol_for
+from tests.doors.http_cases import open_memory
+
+
+async def _first(door: Door, job: str) -> Event:
+    async with schedule.keeping_up(door):
+        async for event in door.events.listen(after=0):
+            if event.data["job"] == job:
+                return event
+    raise AssertionError
+
+
+def test_the_store_is_tidied_and_embedded_regularly(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "TIDY_SECONDS", 0.01)
+    monkeypatch.setattr(schedule, "SHORTEST_SECONDS", 0.01)
+    with open_memory(home) as engine:
+        engine.remember("Waits for its embedding")
+        event = asyncio.run(_first(Door(engine), "tidy"))
+        assert event.data["embedded"] == 1
+
+
+def test_consolidation_happens_only_when_the_settings_say_how_often(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "SHORTEST_SECONDS", 0.01)
+    with open_memory(home) as engine:
+        for _ in range(2):
+            engine.remember("The build cache lives on the NAS", dedupe=False)
+
+        async def jobs(door: Door) -> int:
+            before = asyncio.all_tasks()
+            async with schedule.keeping_up(door):
+                return len(asyncio.all_tasks() - before)
+
+        assert asyncio.run(jobs(Door(engine))) == 1
+        engine.settings = replace(engine.settings, consolidate_hours=1e-9)
+        assert asyncio.run(_first(Door(engine), "consolidate")).data["merges"] == 1
+
+
+def test_a_failing_job_is_tried_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "TIDY_SECONDS", 0.01)
+    monkeypatch.setattr(schedule, "SHORTEST_SECONDS", 0.01)
+    with open_memory(home) as engine:
+        upkeep, failures = engine.upkeep, [OSError("disk"), ValueError("odd")]
+
+        def fails_twice(**options: float) -> object:
+            if failures:
+                raise failures.pop()
+            return upkeep(**options)
+
+        monkeypatch.setattr(engine, "upkeep", fails_twice)
+        asyncio.run(_first(Door(engine), "tidy"))
+        assert failures == []
+
+
+async def _hello(scope: object, receive: object, send: object) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})  # type: ignore[operator]
+    await send({"type": "http.response.body", "body": b""})  # type: ignore[operator]
+
+
+@contextmanager
+def _listening(limits: Limits) -> Iterator[int]:
+    listener = bind_port("127.0.0.1", 0)
+    config = uvicorn.Config(_hello, http=protocol_for(limits), lifespan="off", log_config=None, ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(60)
+
+
+def test_a_connection_that_asks_nothing_is_closed() -> None:
+    with _listening(Limits(header_seconds=0.1)) as port:
+        for beginning in (b"", b"GET / HTTP/1.1\r\nHost: lo"):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+                connection.sendall(beginning)
+                assert connection.recv(100) == b""
+
+
+def test_one_connection_too_many_is_told_to_come_back() -> None:
+    with _listening(Limits(connections=1)) as port:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as first:
+            first.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert first.recv(1000).startswith(b"HTTP/1.1 200")
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as second:
+                answer = b""
+                while piece := second.recv(1000):
+                    answer += piece
+        assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"Retry-After: 1\r\n" in answer
+        assert b"application/problem+json" in answer
