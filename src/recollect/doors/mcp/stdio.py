@@ -1,0 +1,66 @@
+"""MCP on standard input and output: one client, one process, gone when the client is gone.
+
+Standard output carries JSON-RPC and nothing else: the SDK sends stray prints to standard error, and logs go there too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from recollect.domain.memory import DEFAULT_NAMESPACE
+from recollect.doors.mcp.door import Lazily
+from recollect.doors.mcp.server import build_server
+
+if TYPE_CHECKING:
+    from recollect.engine import Engine
+
+LOOK_EVERY_MS = 500
+GRACE_SECONDS = 1.2
+"""What is under way when the client goes may take so long; every acknowledged write is durable already."""
+
+
+def serve(opening: Callable[[], Engine], *, namespace: str = DEFAULT_NAMESPACE) -> None:
+    """Answer until the client closes its end. The store is opened by the first tool that needs it."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    engine = Lazily(opening)
+    server = build_server(engine, namespace=namespace)
+    _leave_with_the_client()
+    try:
+        anyio.run(server.run_stdio_async)
+    finally:
+        engine.close()
+
+
+def _leave_with_the_client() -> None:
+    """A thread that ends the process soon after the client is gone, whatever the process is busy with by then.
+
+    The client is gone when its end of the pipe is closed, or when the parent process has died: somebody else may hold
+    the pipe open.
+    """
+    if not hasattr(select, "poll"):
+        return  # the end of standard input must do
+    # The SDK takes descriptor 0 away while it serves.
+    pipe, parent = os.dup(0), os.getppid()
+    poller = select.poll()
+    poller.register(pipe, 0)
+
+    def watch() -> None:
+        while not _hung_up(poller) and os.getppid() == parent:
+            pass
+        time.sleep(GRACE_SECONDS)
+        os._exit(0)
+
+    threading.Thread(target=watch, name="recollect-client-watch", daemon=True).start()
+
+
+def _hung_up(poller: select.poll) -> bool:
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poller.poll(LOOK_EVERY_MS))

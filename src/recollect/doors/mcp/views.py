@@ -1,0 +1,113 @@
+"""What a model gets to see: recalled text inside a fence that says it is data, nothing sensitive, nothing endless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from mcp_types import CallToolResult, TextContent
+
+from recollect.domain.memory import Memory
+from recollect.domain.question import Question
+from recollect.domain.recall import Recall, RecallHit
+from recollect.stages import rendering
+from recollect.stages.tokens import estimate, snippet
+
+SHOWN_CHARACTERS = 2000
+"""Of one memory in a list; memory_expand shows all of it."""
+FRAME = "\n".join([rendering.FENCE_OPEN, rendering.FENCE_NOTE, rendering.HEADING, rendering.FENCE_CLOSE])
+FENCE = re.compile(r"<(?=\s*/?\s*recalled-memories)", re.IGNORECASE)
+WITHHELD = "(sensitive: not shown to models; people read it with `recollect show`)"
+
+
+def visible(memory: Memory) -> Memory:
+    """The memory as a model may see it: what is marked sensitive never leaves for a model."""
+    return replace(memory, content=WITHHELD, metadata={}, key=None) if memory.sensitive else memory
+
+
+def visible_recall(answer: Recall) -> Recall:
+    """The recall with every hit as a model may see it."""
+    return replace(answer, hits=tuple(_visible_hit(hit) for hit in answer))
+
+
+def _visible_hit(hit: RecallHit) -> RecallHit:
+    return replace(hit, memory=visible(hit.memory), excerpt=None, passage=None) if hit.memory.sensitive else hit
+
+
+def shortened(document: dict[str, Any]) -> dict[str, Any]:
+    """A memory or hit whose text fits into a list; `truncated` tells that it goes on."""
+    content: str = document["content"]
+    if len(content) <= SHOWN_CHARACTERS:
+        return document
+    return {**document, "content": content[: SHOWN_CHARACTERS - 1].rstrip() + "…", "truncated": True}
+
+
+def fenced_recall(answer: Recall) -> str:
+    """The prompt block of a recall, made anew from hits that a model may see."""
+    return _fenced(answer.hits)
+
+
+def within_budget(answer: Recall, budget_tokens: int) -> Recall:
+    """The hits whose lines fit a token budget, frame, dates and ids included, whatever the profile counted.
+
+    Best first; one that does not fit is passed over. Where not even the first fits, it is cut.
+    """
+    left = budget_tokens - estimate(FRAME)
+    kept: list[RecallHit] = []
+    for hit in answer:
+        fitting = hit if kept else _cut(hit, left)
+        cost = estimate(_line(fitting)) + 1
+        if cost <= left:
+            kept.append(fitting)
+            left -= cost
+    return replace(answer, hits=tuple(kept))
+
+
+def _cut(hit: RecallHit, budget_tokens: int) -> RecallHit:
+    text = hit.memory.content if hit.excerpt is None else hit.excerpt
+    room = budget_tokens - estimate(_line(replace(hit, excerpt=""))) - 2
+    return hit if estimate(text) <= room else replace(hit, excerpt=snippet(text, room, estimate, hit.passage))
+
+
+def _line(hit: RecallHit) -> str:
+    """The hit's line of the block: the last one before the fence closes."""
+    return _fenced([hit]).rsplit("\n", 2)[1]
+
+
+def fenced_memories(memories: Iterable[Memory]) -> str:
+    """Memories as quotations, one per line, with date, source and id; their beginnings are enough to choose by."""
+    return _fenced([_brief(RecallHit(rank, one, 0.0)) for rank, one in enumerate(memories, start=1)], "## Memories")
+
+
+def fenced_whole(memory: Memory) -> str:
+    """One memory in full: its lines are kept, and each is marked as quoted."""
+    frame = _fenced([RecallHit(1, replace(memory, content="in full below:"), 0.0)], "## Memory").splitlines()
+    return "\n".join([*frame[:-1], *(f"| {one}" for one in _disarmed(memory.content).splitlines()), frame[-1]])
+
+
+def _brief(hit: RecallHit) -> RecallHit:
+    content = hit.memory.content
+    return hit if len(content) <= SHOWN_CHARACTERS else replace(hit, excerpt=content[: SHOWN_CHARACTERS - 1] + "…")
+
+
+def _fenced(hits: Sequence[RecallHit], heading: str = rendering.HEADING) -> str:
+    """Ages in the lines need a now; the rest of the question plays no part."""
+    return rendering.fenced([_harmless(hit) for hit in hits], Question("", datetime.now(UTC)), heading=heading)
+
+
+def _harmless(hit: RecallHit) -> RecallHit:
+    """However a memory spells it, it cannot close the fence around it."""
+    memory = replace(hit.memory, content=_disarmed(hit.memory.content), source=_disarmed(hit.memory.source))
+    return replace(hit, memory=memory, excerpt=None if hit.excerpt is None else _disarmed(hit.excerpt))
+
+
+def _disarmed(text: str) -> str:
+    return FENCE.sub("‹", text)
+
+
+def result(document: dict[str, Any], text: str) -> CallToolResult:
+    """Structured content for programs and a text block for models."""
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=document)

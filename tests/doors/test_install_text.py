@@ -1,0 +1,184 @@
+"""Editing somebody's configuration as text: what is not ours stays, to the character."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.doors.install import entries, jsontext, tomltext
+
+COMMAND = ["/opt/my tools/recollect"]
+
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.floats(allow_nan=False, allow_infinity=False)
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+documents = st.dictionaries(st.text(max_size=5), values, min_size=1, max_size=4)
+layouts = st.sampled_from([None, 1, 2, 4, "\t"])
+
+
+@given(values, layouts)
+def test_reading_agrees_with_json(value: Any, indent: Any) -> None:
+    assert jsontext.parse(json.dumps(value, indent=indent)).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1, 2", '{"a" 1}', "{'a': 1}", '{"a": 1} x', '{"a": tru}', '{"a": 01x}', '{"a": 1, "a": 2}', "{,}",
+     '"\\q"', '{"a": "b\nc"}', "nan", "[" * 5000],
+)  # fmt: skip
+def test_what_is_not_json_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(jsontext.Malformed, match="line"):
+        jsontext.parse(text)
+
+
+def test_comments_and_trailing_commas_are_read() -> None:
+    text = '// top\n{\n  "a": [1, 2,], /* b */ "b": {"c": "// no comment",},\n}\n'
+    assert jsontext.parse(text).value == {"a": [1, 2], "b": {"c": "// no comment"}}
+
+
+@given(documents, layouts, st.sampled_from(["\n", "\r\n"]), values)
+@settings(max_examples=300)
+def test_adding_and_removing_are_inverse(document: dict[str, Any], indent: Any, newline: str, value: Any) -> None:
+    document.pop("ours", None)
+    text = json.dumps(document, indent=indent).replace("\n", newline) + newline
+    added = jsontext.appended(text, (), "ours", value)
+    assert jsontext.parse(added).value == {**document, "ours": value}
+    assert list(jsontext.parse(added).value) == [*document, "ours"]
+    assert jsontext.removed(added, ("ours",)) == text
+
+
+@given(st.lists(scalars, min_size=1, max_size=4), layouts, st.data())
+def test_any_item_can_be_removed(items: list[Any], indent: Any, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(items) - 1))
+    text = json.dumps({"x": items}, indent=indent)
+    left = jsontext.parse(jsontext.removed(text, ("x", place))).value
+    assert left == {"x": items[:place] + items[place + 1 :]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  "a": 1 // why\n}\n',
+        '{\n  "a": 1, // why\n}\n',
+        '{\n  // only a comment\n  "a": 1\n  // last words\n}',
+        '{\n\t"a": [\n\t\t1\n\t]\n}\n',
+        '{"a": 1}',
+        '{ "a": {"b": 2} }\n\n',
+        '\ufeff{\n  "a": 1\n}\n',
+        '{\r\n    "a": 1 /* x */\r\n}\r\n',
+    ],
+)
+def test_comments_layout_and_line_ends_survive(text: str) -> None:
+    added = jsontext.appended(text, (), "ours", {"x": ["y"]})
+    assert jsontext.parse(added).value == {**jsontext.parse(text).value, "ours": {"x": ["y"]}}
+    assert jsontext.removed(added, ("ours",)) == text
+    for piece in ("// why", "// only a comment", "// last words", "/* x */", "\ufeff"):
+        assert (piece in text) == (piece in added)
+    assert ("\r\n" in added) == ("\r\n" in text) and ("\n" in added.replace("\r\n", "")) == (
+        "\n" in text.replace("\r\n", "")
+    )
+
+
+SETTINGS = [
+    '{\n  "model": "opus",\n  "permissions": {\n    "allow": ["Bash(ls:*)"]\n  }\n}\n',
+    '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}, "x": 1}',
+    '{\n    "hooks": {\n        "UserPromptSubmit": [\n            {\n                "matcher": "",\n'
+    '                "hooks": [\n                    {"type": "command", "command": "echo recollect hook"}\n'
+    "                ]\n            }\n        ]\n    }\n}",
+    '// mine\n{\n\t"hooks": {\n\t\t"Stop": [], // none yet\n\t\t"Notification": []\n\t},\n\t"theme": "dark",\n}\n',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "cursor"])
+@pytest.mark.parametrize("text", SETTINGS)
+def test_hooks_go_in_beside_what_is_there_and_come_out_again(agent: str, text: str) -> None:
+    once = entries.with_server(entries.with_hooks(text, agent, COMMAND, False), agent, COMMAND)
+    again = entries.with_server(entries.with_hooks(once, agent, COMMAND, False), agent, COMMAND)
+    assert again == once != text
+    before, after = jsontext.parse(text).value, jsontext.parse(once).value
+    for event, groups in before.get("hooks", {}).items():
+        assert after["hooks"][event][: len(groups)] == groups
+    for event, (wanted,) in entries.hooks_document(agent, COMMAND).items():
+        assert after["hooks"][event][-1] == wanted
+    left = jsontext.parse(entries.without_hooks(entries.without_server(once, agent), agent)).value
+    left.pop("version", None)
+    # An event that had an empty list may have lost it: the copy kept beside the file brings that back as well.
+    for event, groups in before.get("hooks", {}).items():
+        if not groups:
+            left["hooks"].setdefault(event, [])
+    assert left == before
+
+
+def test_an_older_installation_is_brought_up_to_date_in_place() -> None:
+    old = entries.with_server(
+        entries.with_hooks("{}\n", "claude", ["/old/bin/recollect"], False), "claude", ["/old/bin/recollect"]
+    )
+    new = entries.with_server(entries.with_hooks(old, "claude", COMMAND, False), "claude", COMMAND)
+    assert new == entries.with_server(entries.with_hooks("{}\n", "claude", COMMAND, False), "claude", COMMAND)
+    assert "/old/" not in new
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("/opt/bin/recollect hook Stop --agent claude", True),
+        ("'/opt/my tools/recollect' hook Stop --agent claude --only-project", True),
+        ("/usr/bin/python3 -P -m recollect hook Stop --agent claude", True),
+        ("/opt/bin/recollect hook Stop --agent codex", False),
+        ("echo recollect hook", False),
+        ("my-recollect hook Stop --agent claude", False),
+        ("recollect recall hook", False),
+        ("unbalanced ' quote", False),
+        (None, False),
+    ],
+)
+def test_only_our_own_commands_are_ours(line: Any, ours: bool) -> None:
+    assert entries.is_ours(line, "claude") is ours
+
+
+def test_a_server_of_our_name_that_is_not_ours_is_left_alone() -> None:
+    text = '{"mcpServers": {"recollect": {"command": "npx", "args": ["other"]}}}'
+    assert entries.with_server(text, "claude", COMMAND) == text
+    assert entries.without_server(text, "claude") == text
+
+
+CONFIGS = [
+    "",
+    'model = "gpt-5"\n',
+    '# mine\nmodel = "x" # why\n\n[mcp_servers.other]\ncommand = "npx"\nargs = ["a"]\n',
+    'model = "no newline at the end"',
+    'a = 1\r\n[b]\r\nc = "d"\r\n',
+    "x = 1\n\n\n",
+]
+
+
+@pytest.mark.parametrize("text", CONFIGS)
+def test_a_toml_table_goes_in_at_the_end_and_comes_out_again(text: str) -> None:
+    once = entries.with_toml_server(text, "codex", COMMAND)
+    assert entries.with_toml_server(once, "codex", COMMAND) == once
+    found = tomllib.loads(once.replace("\r\n", "\n"))
+    assert found["mcp_servers"].pop("recollect") == {"command": COMMAND[0], "args": ["mcp"]}
+    before = tomllib.loads(text.replace("\r\n", "\n"))
+    assert found == {"mcp_servers": {}, **before}
+    assert once.startswith(text)
+    out = tomltext.without_table(once)
+    assert out == text or out == text + "\n"
+
+
+def test_toml_that_cannot_take_the_table_is_refused_or_left_alone() -> None:
+    with pytest.raises(tomltext.Malformed):
+        entries.with_toml_server("a = = 1\n", "codex", COMMAND)
+    with pytest.raises(tomltext.Malformed):
+        entries.with_toml_server('mcp_servers = { other = { command = "x" } }\n', "codex", COMMAND)
+    theirs = '[mcp_servers.recollect]\ncommand = "something else"\n'
+    assert entries.with_toml_server(theirs, "codex", COMMAND) == theirs
