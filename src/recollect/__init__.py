@@ -1,18 +1,19 @@
 """recollect: the memory of AI agents. Hybrid recall on one file, in milliseconds, with the reason for every rank.
 
-    import recollect
-    memory = recollect.open("notes.db")
-    memory.remember("We use PostgreSQL 16 in production", type="decision", tags=["db"])
-    for hit in memory.recall("which database do we run?"):
-        print(hit.rank, hit.score, hit.memory.content)
+import recollect
+memory = recollect.open("notes.db")
+memory.remember("We use PostgreSQL 16 in production", type="decision", tags=["db"])
+for hit in memory.recall("which database do we run?"):
+    print(hit.rank, hit.score, hit.memory.content)
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Type checkers take this name for true. `typing` itself would cost every hook some milliseconds.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from recollect.domain.errors import (
         Conflict,
         Corrupt,
@@ -94,6 +95,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(home), "open_engine" if name == "open" else name)
     globals()[name] = value
     return value

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
-    """Hand over to the command line."""
+    """Hand over to the command line; hooks are served before its libraries are loaded, because an agent is waiting."""
+    if sys.argv[1:2] == ["hook"] and not {"--help", "-h"} & set(sys.argv):
+        from recollect.doors.hook.running import main as hook
+
+        hook(sys.argv[2:])
+        return
     from recollect.doors.cli import main as run
 
     run()

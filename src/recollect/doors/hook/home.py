@@ -1,0 +1,86 @@
+"""Where the daemon of this user is reached: as `settings` and `doors.http.token` have it, without their imports."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from recollect.doors.hook.documents import parsed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+LONGEST_FILE = 64 * 1024
+
+
+def home_folder(environment: Mapping[str, str]) -> str:
+    """The home folder: RECOLLECT_HOME, else the user's data folder."""
+    given = environment.get("RECOLLECT_HOME")
+    if given:
+        return os.path.expanduser(given)  # noqa: PTH111 (pathlib costs milliseconds, here and below)
+    if sys.platform == "win32":
+        return os.path.join(environment.get("LOCALAPPDATA", os.path.expanduser("~")), "recollect")  # noqa: PTH111, PTH118
+    data = environment.get("XDG_DATA_HOME", "").strip()
+    if data.startswith("/"):
+        return os.path.join(data, "recollect")  # noqa: PTH118
+    below = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
+    return os.path.expanduser(below) + "/recollect"  # noqa: PTH111
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """A small JSON object from a file; anything else is an empty one."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return parsed(file.read(LONGEST_FILE))
+    except OSError:
+        return {}
+
+
+def token(home: str) -> str:
+    """What opens the daemon's door; nothing while no daemon has ever been started."""
+    try:
+        with open(f"{home}/token", "rb") as file:  # noqa: PTH123
+            return file.read(1024).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def addresses(home: str) -> list[str | tuple[str, int]]:
+    """Where to knock, in this order: the Unix socket, then the port that a living daemon has written down.
+
+    A port that nobody wrote down, or whose daemon is dead, may be anybody's: neither token nor prompt is sent there.
+    """
+    written = read_document(f"{home}/daemon.json")
+    places: list[str | tuple[str, int]] = []
+    if os.name == "posix":
+        socket = written.get("socket")
+        places.append(socket if isinstance(socket, str) else f"{home}/daemon.sock")
+    host, port, pid = written.get("host"), written.get("port"), written.get("pid")
+    if isinstance(host, str) and isinstance(port, int) and isinstance(pid, int) and _lives(pid):
+        local = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+        places.append((local.get(host, host), port))
+    return places
+
+
+def recollection_path(home: str, session: str) -> str:
+    """The session's recollection file, under the name that `recollect.recollection` gives it."""
+    import hashlib
+
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", session)[:40].strip(".-") or "session"
+    digest = hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{home}/recollections/{stem}-{digest}.json"
+
+
+def _lives(pid: int) -> bool:
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return pid > 0

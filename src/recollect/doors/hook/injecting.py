@@ -1,0 +1,99 @@
+"""Speaking: the memories for a prompt or a new session, none of them twice in one conversation."""
+
+from __future__ import annotations
+
+from recollect.doors.hook import asking, block, conversation, events
+from recollect.doors.hook import home as places
+from recollect.doors.hook.documents import as_text
+from recollect.doors.hook.project import project_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from recollect.doors.hook.deadline import Deadline
+
+# Somebody who writes this into a prompt wants the memories again, shown before or not.
+ASKED_BY_NAME = "@recollect"
+MOST_PROMPT_CHARACTERS = 8192
+MOST_OUTPUT_CHARACTERS = 9500
+START_LIMIT = 6
+START_PROFILE = "two-stage"
+START_OPTIONS = {"render.kind": "fenced", "legs.recent.embedded": False}
+
+
+class Injection:
+    """What to show, and who is to be told that it was shown."""
+
+    __slots__ = ("event", "home", "only_project", "state")
+
+    def __init__(self, event: events.Event, home: str, only_project: bool = False) -> None:
+        self.event = event
+        self.home = home
+        self.only_project = only_project
+        self.state = conversation.Conversation(home, event.session)
+        if event.context_is_gone:
+            self.state.shown = []
+
+    @property
+    def asked_by_name(self) -> bool:
+        return ASKED_BY_NAME in self.event.prompt.lower()
+
+    @property
+    def needless(self) -> bool:
+        """There is no prompt, or a resumed conversation still has before it what it was shown."""
+        if self.event.kind == events.PROMPT:
+            return not self.event.prompt.strip()
+        return bool(self.state.shown)
+
+    def lines(self, deadline: Deadline) -> list[str]:
+        """What the daemon has to say; NotRunning or NoAnswer when it says nothing."""
+        if self.event.kind == events.PROMPT:
+            found = asking.ask(self.home, "/recollect", self._prompt_request(), deadline)
+            return block.lines_of(as_text(found.get("text")))
+        project = project_of(self.event.cwd)
+        found = asking.ask(self.home, "/v1/recall", self._start_request(project), deadline)
+        lines = block.lines_of(as_text(found.get("rendered")))
+        if not lines and project and not self.only_project:
+            found = asking.ask(self.home, "/v1/recall", self._start_request(None), deadline)
+            lines = block.lines_of(as_text(found.get("rendered")))
+        return lines
+
+    def last_recollection(self) -> list[str]:
+        """What stands in the session's file: often an answer that came too late for the prompt before this one."""
+        found = places.read_document(places.recollection_path(self.home, self.event.session))
+        return block.lines_of(as_text(found.get("text")))
+
+    def output(self, lines: list[str]) -> str:
+        """The agent's own form of the block with what it has not seen, and a note of it for the next time."""
+        seen = () if self.asked_by_name else frozenset(self.state.shown)
+        kept = block.unseen(lines, seen)
+        text = events.rendered(self.event.agent, self.event.kind, block.fenced(kept))
+        while kept and len(text) > MOST_OUTPUT_CHARACTERS:
+            kept.pop()
+            text = events.rendered(self.event.agent, self.event.kind, block.fenced(kept))
+        self.state.show(map(block.id_of, kept))
+        if kept or self.event.context_is_gone:
+            self.state.save()
+        return text
+
+    def _prompt_request(self) -> dict[str, Any]:
+        request: dict[str, Any] = {
+            "prompt": self.event.prompt[:MOST_PROMPT_CHARACTERS],
+            "session_id": self.event.session,
+            "cwd": self.event.cwd[:4096],
+            "force": self.asked_by_name,
+            "exclude": [] if self.asked_by_name else self.state.shown,
+        }
+        project = project_of(self.event.cwd) if self.only_project else None
+        return {**request, "project": project} if project else request
+
+    def _start_request(self, project: str | None) -> dict[str, Any]:
+        return {
+            "query": "",
+            "profile": START_PROFILE,
+            "limit": START_LIMIT,
+            "scope": {"project": project} if project else {},
+            "options": START_OPTIONS,
+            "rendered": True,
+        }

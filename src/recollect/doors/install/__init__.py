@@ -1,0 +1,1 @@
+"""Writing recollect into an agent's own configuration, and taking out of it exactly what was written."""

@@ -1,0 +1,173 @@
+"""What is written into an agent's files: the hooks and the MCP server, put in and taken out of a text."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any, cast
+
+from recollect.domain.errors import RecollectError
+from recollect.doors.hook import events
+from recollect.doors.install import jsontext, tomltext
+
+SERVER = "recollect"
+TIMEOUT_SECONDS = 5
+
+
+def own_command() -> list[str]:
+    """How this installation is called: the `recollect` beside this interpreter, else the interpreter itself."""
+    beside = Path(sys.executable).parent / ("recollect.exe" if os.name == "nt" else "recollect")
+    return [str(beside)] if beside.is_file() else [sys.executable, "-P", "-m", "recollect"]
+
+
+def hook_line(command: Sequence[str], agent: str, event: str, only_project: bool = False) -> str:
+    """The shell command of one hook."""
+    words = [*command, "hook", event, "--agent", agent, *(["--only-project"] if only_project else [])]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def is_ours(line: object, agent: str) -> bool:
+    """Whether a shell command is a hook of ours, wherever that installation was."""
+    try:
+        words = shlex.split(line, posix=os.name != "nt") if isinstance(line, str) else []
+    except ValueError:
+        return False
+    if "hook" not in words[1:]:
+        return False
+    place = words.index("hook", 1)
+    program = PurePath(words[place - 1].strip('"').replace("\\", "/")).name.removesuffix(".exe")
+    return program == "recollect" and words[place + 2 : place + 4] == ["--agent", agent]
+
+
+def handler(agent: str, line: str) -> dict[str, Any]:
+    """One hook as the agent writes it: Gemini CLI counts milliseconds, Cursor has no type."""
+    if agent == "gemini":
+        return {"type": "command", "name": SERVER, "command": line, "timeout": TIMEOUT_SECONDS * 1000}
+    if agent == "cursor":
+        return {"command": line, "timeout": TIMEOUT_SECONDS}
+    return {"type": "command", "command": line, "timeout": TIMEOUT_SECONDS}
+
+
+def hooks_document(agent: str, command: Sequence[str], only_project: bool = False) -> dict[str, list[Any]]:
+    """The hooks of an agent by event, as they stand under "hooks"."""
+    made: dict[str, list[Any]] = {}
+    for event in events.EVENTS[agent]:
+        one = handler(agent, hook_line(command, agent, event, only_project))
+        made[event] = [one if agent == "cursor" else {"hooks": [one]}]
+    return made
+
+
+def with_hooks(text: str, agent: str, command: Sequence[str], only_project: bool) -> str:
+    """The text with our hooks: old ones of ours brought up to date, missing ones added behind what is there."""
+    if agent == "cursor" and jsontext.find(_object(text), ("version",)) is None:
+        text = jsontext.appended(text, (), "version", 1)
+    for event, (wanted,) in hooks_document(agent, command, only_project).items():
+        line = (wanted if agent == "cursor" else wanted["hooks"][0])["command"]
+        found = list(_own_hooks(text, agent, event))
+        for path in found:
+            if jsontext.find(jsontext.parse(text), (*path, "command")) is not None:
+                text = jsontext.replaced(text, (*path, "command"), line)
+        if not found:
+            text = _with_container(text, ("hooks",), {})
+            text = _with_container(text, ("hooks", event), [])
+            text = jsontext.appended(text, ("hooks", event), None, wanted)
+    return text
+
+
+def without_hooks(text: str, agent: str) -> str:
+    """The text without our hooks, and without what is empty once they are gone."""
+    for event in events.EVENTS[agent]:
+        emptied = False
+        while own := list(_own_hooks(text, agent, event)):
+            text = jsontext.removed(text, own[-1])
+            group = own[-1][:3]
+            if agent != "cursor" and _is_empty(text, (*group, "hooks")):
+                text = jsontext.removed(text, group)
+            emptied = True
+        if emptied and _is_empty(text, ("hooks", event)):
+            text = jsontext.removed(text, ("hooks", event))
+        if emptied and _is_empty(text, ("hooks",)):
+            text = jsontext.removed(text, ("hooks",))
+    return text
+
+
+def server(agent: str, command: Sequence[str]) -> dict[str, Any]:
+    """The MCP server as the agent writes it."""
+    made = {"command": command[0], "args": [*command[1:], "mcp"]}
+    return {"type": "stdio", **made} if agent == "claude" else made
+
+
+def with_server(text: str, agent: str, command: Sequence[str]) -> str:
+    """The text with our MCP server; another server of that name is left alone."""
+    wanted = server(agent, command)
+    root = _object(text)
+    there = jsontext.find(root, ("mcpServers", SERVER))
+    if there is not None:
+        same = there.value == wanted or not _is_own_server(there.value)
+        return text if same else jsontext.replaced(text, ("mcpServers", SERVER), wanted)
+    text = _with_container(text, ("mcpServers",), {})
+    return jsontext.appended(text, ("mcpServers",), SERVER, wanted)
+
+
+def without_server(text: str, _agent: str) -> str:
+    there = jsontext.find(_object(text), ("mcpServers", SERVER))
+    if there is None or not _is_own_server(there.value):
+        return text
+    text = jsontext.removed(text, ("mcpServers", SERVER))
+    return jsontext.removed(text, ("mcpServers",)) if _is_empty(text, ("mcpServers",)) else text
+
+
+def with_toml_server(text: str, agent: str, command: Sequence[str]) -> str:
+    """Codex keeps its servers in TOML."""
+    return tomltext.with_table(text, ("mcp_servers", SERVER), server(agent, command))
+
+
+def _is_own_server(value: Any) -> bool:
+    entry = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    arguments = entry.get("args")
+    words = cast(list[object], arguments) if isinstance(arguments, list) else []
+    plain = [str(one) for one in (entry.get("command"), *words)]
+    return len(plain) > 1 and plain[-1] == "mcp" and PurePath(plain[-2].replace("\\", "/")).stem == "recollect"
+
+
+def _own_hooks(text: str, agent: str, event: str) -> list[jsontext.Path]:
+    """Where our hooks of an event stand."""
+    array = jsontext.find(_object(text), ("hooks", event))
+    found: list[jsontext.Path] = []
+    for place, group in (array.children if array is not None else {}).items():
+        path = ("hooks", event, place)
+        inner = group.children.get("hooks")
+        flat = {path: group} if agent == "cursor" else {}
+        nested = {(*path, "hooks", one): hook for one, hook in inner.children.items()} if inner is not None else {}
+        for where, hook in (flat or nested).items():
+            line = hook.children.get("command")
+            if line is not None and is_ours(line.value, agent):
+                found.append(where)
+    return found
+
+
+def _with_container(text: str, path: tuple[str, ...], empty: dict[str, Any] | list[Any]) -> str:
+    """The text with an object or array at a path; something else in its place is not ours to change."""
+    there = jsontext.find(_object(text), path)
+    if there is None:
+        return jsontext.appended(text, path[:-1], path[-1], empty)
+    if not isinstance(there.value, type(empty)):
+        kind = "an object" if isinstance(empty, dict) else "a list"
+        raise RecollectError(f"{'.'.join(path)} is not {kind}", "correct it by hand, then try again")
+    return text
+
+
+def _is_empty(text: str, path: jsontext.Path) -> bool:
+    there = jsontext.find(jsontext.parse(text), path)
+    return there is not None and there.value in ({}, [])
+
+
+def _object(text: str) -> jsontext.Node:
+    root = jsontext.parse(text)
+    if not isinstance(root.value, dict):
+        raise RecollectError("its top is not an object", "correct it by hand, then try again")
+    return root

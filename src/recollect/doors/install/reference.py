@@ -1,0 +1,168 @@
+"""The page about hooks, made from the tables that the hooks themselves use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from recollect.doors.hook import block, capturing, deadline, events, injecting, transcript
+from recollect.doors.install import changing, entries, places
+
+COMMAND = ["/home/you/.local/bin/recollect"]
+HOME = "/home/you"
+MOMENTS = {
+    events.START: "a session starts, is resumed, or was compacted",
+    events.PROMPT: "you send a prompt",
+    events.ANSWERED: "the agent has finished its turn",
+    events.COMPACTING: "the conversation is about to be compacted",
+    events.END: "the session ends",
+}
+PAYLOADS = {
+    "claude": '{"session_id": "s1", "cwd": "/home/you/shop", "prompt": "which database do we run?"}',
+    "codex": '{"session_id": "s1", "turn_id": "t1", "cwd": "/home/you/shop", "prompt": "which database do we run?"}',
+    "gemini": '{"session_id": "s1", "cwd": "/home/you/shop", "prompt": "which database do we run?"}',
+    "cursor": '{"conversation_id": "s1", "workspace_roots": ["/home/you/shop"], "prompt": "which database do we run?"}',
+}
+TITLES = {"claude": "Claude Code", "codex": "Codex CLI", "gemini": "Gemini CLI", "cursor": "Cursor"}
+LIMITS = {
+    "gemini": "Gemini CLI shows the context of a prompt to that turn, and does not wait for the end of a session.",
+    "cursor": "Cursor documents context at the start of a session; that it also takes it with a prompt is undocumented "
+    "and may differ between versions.",
+}
+EXAMPLE = (
+    "- [decision] We use PostgreSQL 16 in production (confidence: 0.9, age: 12d) "
+    "[2026-05-01, source: claude-code, id: 01m7fbngrn1eqwrrk38m90we71]"
+)
+
+INTRODUCTION = """\
+# Memory inside coding agents
+
+This page is generated from the program (`make docs`).
+
+    recollect install claude-code        # or codex, gemini, cursor
+
+writes two things into the agent's own configuration: **hooks**, so that what is remembered arrives with the prompt it
+matters for, and the **MCP server**, so that the agent can search and write by itself. It shows a diff; `--dry-run` only
+shows it. Everything that was there stays, to the character; running it again changes nothing; `recollect uninstall`
+takes out exactly what was put in. A file that cannot be read as what it should be is named and left alone. The old file
+is kept beside the new one (`{backup}`) until uninstall.
+
+`--user` (the default) is for all your projects; `--project` changes the files of the repository you are in. They then
+hold the path of this machine's `recollect`, so keep them out of version control.
+
+The hooks need the daemon and the MCP server: `pip install 'recollect[server,mcp]'`.
+
+## What the hooks do
+
+| moment | what happens |
+|---|---|
+{moments}
+
+**Speaking.** At most {lines} memories and {characters:,} characters, between `{open}` and `{close}`, said to be
+reference data and no instructions. Each stands on one line with its kind, confidence, age, date, source and id. Text
+that tries to close the fence or to pass for a part of the conversation is disarmed. No memory is shown twice in one
+conversation, unless it was compacted since or your prompt contains `{asked}`. A session starts with what is recent and
+important in its project (in general, if the project has nothing yet); prompts are answered by the profile in
+`recollect_profile`, and while they stay on their topic nothing new is said (`topic_gate`).
+
+**Listening.** From the agent's own words, `[MEMORY]` lines and phrasings such as "Decision: …" or "The fix was …"
+become memories. User prompts, tools, side conversations, code blocks and what recollect itself had shown are not
+listened to. Of a transcript at most the last {tail} MiB are read, from where the last hook stopped, each turn once.
+Nothing is printed that would make the agent go on.
+
+**Project and session.** The project is the name of the Git repository of the agent's folder (all its worktrees are one
+project), else the name of the folder; your home folder is no project. What is heard is stored under project and
+session. Prompts recall from all projects; `recollect install AGENT --only-project` keeps them to their own.
+
+**Never in the way.** A hook has {budget} ms, counted from the start of its process, and always exits with 0. It talks
+to the daemon over its Unix socket, else over the port that a living daemon has written down. If none runs, it starts
+one in the background and meanwhile uses the session's last recollection if it was not shown yet (an answer that came
+too late for one prompt is there for the next), else nothing. A turn that ends before the daemon is up waits for it in
+the background for up to {patience} seconds.
+
+| variable | meaning |
+|---|---|
+| `RECOLLECT_HOOK_DEBUG=1` | tell on standard error what happened |
+| `RECOLLECT_HOOK_BUDGET_MS` | another budget than {budget} |
+| `RECOLLECT_NO_DAEMON=1` | never start a daemon |
+| `RECOLLECT_HOME`, `RECOLLECT_STORE` | as everywhere ([configuration.md](configuration.md)) |
+
+## Events
+
+| moment | {agents} |
+|---|{rules}
+{events}
+
+Other agents that send what Claude Code sends can use the same command with a name of their own:
+`recollect hook UserPromptSubmit --agent NAME`.
+"""
+
+PLUGIN = """\
+### As a plugin
+
+Instead of `recollect install claude-code`, with `recollect` on the `PATH`:
+
+    /plugin marketplace add PATH-OF-THIS-REPOSITORY
+    /plugin install recollect@recollect
+
+It brings the same hooks, the MCP server and a skill that tells the model how to use them. Use one of the two ways.
+"""
+
+
+def page() -> str:
+    """The whole page as Markdown."""
+    moments = {
+        events.START: "speaks",
+        events.PROMPT: "speaks",
+        events.ANSWERED: "listens",
+        events.COMPACTING: "listens; what was shown may be shown again",
+        events.END: "listens",
+    }
+    parts = [
+        INTRODUCTION.format(
+            backup=f"*{changing.BACKUP_SUFFIX}",
+            moments="\n".join(f"| {MOMENTS[kind]} | {what} |" for kind, what in moments.items()),
+            lines=block.MOST_LINES,
+            characters=block.BLOCK_CHARACTERS,
+            open=block.FENCE_OPEN,
+            close=block.FENCE_CLOSE,
+            asked=injecting.ASKED_BY_NAME,
+            tail=transcript.MOST_BYTES // 2**20,
+            budget=round(deadline.BUDGET_SECONDS * 1000),
+            patience=round(capturing.PATIENCE_SECONDS),
+            agents=" | ".join(TITLES.values()),
+            rules="---|" * len(TITLES),
+            events="\n".join(_event_row(kind) for kind in MOMENTS),
+        )
+    ]
+    parts += [_quick_start(name, agent) for name, agent in places.AGENTS.items()]
+    return "\n".join(parts)
+
+
+def _event_row(kind: str) -> str:
+    return f"| {MOMENTS[kind]} | " + " | ".join(f"`{events.native_name(agent, kind)}`" for agent in TITLES) + " |"
+
+
+def _quick_start(name: str, agent: str) -> str:
+    """Install, what changes where, and what a prompt then brings."""
+    prompt = events.native_name(agent, events.PROMPT)
+    found = places.targets(agent, COMMAND, project=None, environment={"HOME": HOME})
+    in_project = places.targets(agent, COMMAND, project=Path(), environment={})
+    files = ", ".join(f"`{str(one.path).replace(HOME, '~')}`" for one in found)
+    project_files = ", ".join(f"`{one.path}`" for one in in_project)
+    handler = entries.hooks_document(agent, COMMAND)[prompt]
+    answer = events.rendered(agent, events.PROMPT, block.fenced([EXAMPLE]))
+    lines = [
+        f"## {TITLES[agent]}\n",
+        f"    recollect install {name}\n",
+        f"Files: {files}; with `--project`: {project_files}.\n",
+        *([places.NOTES[agent] + "\n"] if agent in places.NOTES else []),
+        *([LIMITS[agent] + "\n"] if agent in LIMITS else []),
+        f'Under `"hooks"`, for each event as here for `{prompt}`:\n',
+        f"```json\n{json.dumps({prompt: handler}, indent=2)}\n```\n",
+        "Try it without the agent:\n",
+        f"```\n$ echo '{PAYLOADS[agent]}' \\\n    | recollect hook {prompt} --agent {agent}\n{answer}\n```\n",
+    ]
+    if agent == "claude":
+        lines.append(PLUGIN)
+    return "\n".join(lines)

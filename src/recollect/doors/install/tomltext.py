@@ -1,0 +1,64 @@
+"""A table in somebody's TOML file: added at the end between two marks, taken out with them, the rest left as it is."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+BEGIN = "# >>> recollect: added by `recollect install`, removed by `recollect uninstall`"
+END = "# <<< recollect"
+
+
+class Malformed(ValueError):
+    """The text is not TOML, or would no longer be."""
+
+
+def parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+    except tomllib.TOMLDecodeError as error:
+        raise Malformed(f"not valid TOML: {error}") from None
+
+
+def with_table(text: str, path: Sequence[str], values: Mapping[str, str | list[str]]) -> str:
+    """The text with our table at its end; a table of that name that is not ours is left alone."""
+    bare = without_table(text)
+    before = parse(bare)
+    if _at(before, path) is not None:
+        return text
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = [BEGIN, f"[{'.'.join(path)}]", *(f"{name} = {_toml(value)}" for name, value in values.items()), END]
+    gap = "" if not bare else newline if bare.endswith("\n") else newline * 2
+    result = bare + gap + newline.join(lines) + newline
+    if _at(parse(result), path) != dict(values):
+        raise Malformed(f"[{'.'.join(path)}] cannot be added")
+    return result
+
+
+def without_table(text: str) -> str:
+    """The text without our table and the empty line before it."""
+    start = text.find(BEGIN)
+    end = text.find(END, start)
+    if start < 0 or end < 0:
+        return text
+    end += len(END)
+    rest = text[end:]
+    rest = rest[2:] if rest.startswith("\r\n") else rest.removeprefix("\n")
+    before = text[:start]
+    if before.endswith("\n\n") or before.endswith("\n\r\n"):
+        before = before[: -2 if before.endswith("\r\n") else -1]
+    return before + rest
+
+
+def _at(document: Mapping[str, Any], path: Sequence[str]) -> Any:
+    found: Any = document
+    for step in path:
+        found = cast(dict[str, Any], found).get(step) if isinstance(found, dict) else None
+    return found
+
+
+def _toml(value: str | list[str]) -> str:
+    """JSON's strings are TOML's, but for DEL, which JSON leaves as it is."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
