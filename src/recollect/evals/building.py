@@ -1,0 +1,173 @@
+"""The store of a data set: built once through the normal write and upkeep path, then kept in the user's cache folder.
+
+A store belongs to its corpus, its embedder and the code that writes stores; when one of them changes it is built anew.
+Vectors are remembered apart, so that building again embeds nothing twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+import recollect
+from recollect import settings as configuration
+from recollect import writing
+from recollect.adapters import open_store
+from recollect.domain.errors import ModelUnavailable, RecollectError
+from recollect.domain.memory import EPISODE, Scope
+from recollect.engine import Engine
+from recollect.evals import datasets
+from recollect.evals.bench import namespace_of
+from recollect.evals.datasets import Dataset, Document
+from recollect.evals.vectors import RememberingEmbedder, file_of
+from recollect.ports import Embedder
+from recollect.settings import Settings
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how much of it, of how much."""
+
+LAYOUT = 1
+KEPT_PER_SET = 4
+WRITTEN_AT_ONCE = 500
+# The parts of the code that decide what a store holds.
+WRITERS = ("domain", "stages", "stores", "upkeep", "writing")
+
+# Data sets are measured as they are: nothing is merged, nothing hidden, and long texts are welcome.
+POLICY = writing.WritePolicy(dedupe=False, secrets="allow", content_bytes=64 << 20, metadata_bytes=64 << 20)
+
+
+def cache_folder(settings: Settings) -> Path:
+    """The user's cache folder, or a folder in the home that was set on purpose."""
+    usual = Path(platformdirs.user_data_dir(configuration.APP, appauthor=False))
+    if settings.home != usual:
+        return settings.home / "evals"
+    return Path(platformdirs.user_cache_dir(configuration.APP, appauthor=False)) / "evals"
+
+
+def prepared(
+    dataset: Dataset, embedder: Embedder | None, settings: Settings, folder: Path, *, rebuild: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Path, dict[str, str]]:  # fmt: skip
+    """The file of the set's store, and for each document the id of its memory. Built if it is not there."""
+    model = "none" if embedder is None else embedder.id
+    family = hashlib.sha256(f"{dataset.corpus_hash} {model}".encode()).hexdigest()[:16]
+    place = folder / "stores" / f"{dataset.name}-{family}-{code_hash()[:12]}"
+    if rebuild:
+        shutil.rmtree(place, ignore_errors=True)
+    if not (place / "made.json").is_file():
+        _build(dataset, embedder, settings, folder, place, progress or _silent)
+    os.utime(place)
+    _prune(place.parent, f"{dataset.name}-{family}-")
+    return place / "store.db", {one.id: memory_id(number) for number, one in enumerate(dataset.documents)}
+
+
+def memory_id(number: int) -> str:
+    """Ids that sort in the order of remembering, as the engine's own do, and are the same in every build."""
+    return f"{number:012d}"
+
+
+@cache
+def code_hash() -> str:
+    """Changes with the code that writes stores."""
+    root = Path(recollect.__file__).parent
+    total = hashlib.sha256(f"{LAYOUT}".encode())
+    for room in WRITERS:
+        for path in sorted((root / room).rglob("*.py")):
+            total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
+
+
+def drafts(dataset: Dataset) -> Iterator[writing.Draft]:
+    """The documents as memories: turns and sessions of a conversation are episodes, everything else is a fact."""
+    for one in dataset.documents:
+        yield writing.Draft(
+            content=one.content,
+            type=_type(one),
+            scope=Scope(namespace=namespace_of(one.namespace), session=one.session),
+            source=dataset.name,
+            created_at=one.created_at,
+            metadata=one.metadata,
+        )
+
+
+def _type(one: Document) -> str:
+    given = one.metadata.get("type")
+    if isinstance(given, str) and given:
+        return given
+    return EPISODE if one.session is not None or "speaker" in one.metadata else "fact"
+
+
+def _build(
+    dataset: Dataset, embedder: Embedder | None, settings: Settings, folder: Path, place: Path, progress: Progress
+) -> None:
+    """In a folder of its own that gets its name when it is complete; who comes second throws his own away."""
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".building-", ignore_cleanup_errors=True) as work:
+        fresh = Path(work) / "made"
+        fresh.mkdir()
+        remembering = None
+        if embedder is not None:
+            remembering = RememberingEmbedder(embedder, file_of(folder / "vectors", embedder.id))
+        # A home of its own: upkeep must not tidy the user's.
+        engine = Engine(
+            open_store(str(fresh / "store.db")),
+            replace(settings, home=Path(work) / "home"),
+            remembering,
+            background=False,
+        )
+        engine.policy = POLICY
+        try:
+            _fill(engine, dataset, progress)
+            facts = _finish(engine, dataset, progress)
+        finally:
+            engine.close()
+            if remembering is not None:
+                remembering.close()
+        (fresh / "made.json").write_text(json.dumps(facts), encoding="utf-8")
+        try:
+            fresh.rename(place)
+        except OSError:
+            if not (place / "made.json").is_file():
+                raise
+
+
+def _fill(engine: Engine, dataset: Dataset, progress: Progress) -> None:
+    ids = (memory_id(number) for number in range(len(dataset.documents)))
+    now = max((one.created_at for one in dataset.documents if one.created_at), default=datasets.UNDATED)
+    waiting, written = drafts(dataset), 0
+    while chunk := [one for _, one in zip(range(WRITTEN_AT_ONCE), waiting)]:
+        receipts = writing.remember_many(engine.store, chunk, new_id=lambda: next(ids), now=now, policy=POLICY)
+        written += len(receipts)
+        strange = next((one for one in receipts if one.action != "added"), None)
+        if strange is not None:
+            raise RecollectError(f"{dataset.name}: a document was {strange.action}: {strange.reason}", "")
+        progress(f"{dataset.name}: writing", written, len(dataset.documents))
+
+
+def _finish(engine: Engine, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
+    report = engine.upkeep(progress=lambda done, total: progress(f"{dataset.name}: embedding", done, total))
+    if engine.embedder is not None and (report.embedded.stopped or report.embedded.failed):
+        reason = report.embedded.stopped or f"{report.embedded.failed} documents failed"
+        raise ModelUnavailable(f"{dataset.name} could not be embedded: {reason}", "check `recollect models test`")
+    return {"documents": len(dataset.documents), "corpus": dataset.corpus_hash, "code": code_hash()}
+
+
+def _prune(folder: Path, stem: str) -> None:
+    """Stores of the same set made by other versions of the code: the latest few stay, for those who go back."""
+    every = sorted(folder.glob(f"{stem}*"), key=lambda one: (one.stat().st_mtime, one.name), reverse=True)
+    for old in every[KEPT_PER_SET:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _silent(_what: str, _done: int, _total: int) -> None:
+    return None

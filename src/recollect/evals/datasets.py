@@ -1,0 +1,302 @@
+"""Data sets in BEIR layout: corpus.jsonl, queries.jsonl, qrels/*.tsv, and haystacks.jsonl where questions have their
+own candidates.
+
+Of a document's metadata, `namespace` and `session` become its scope and `created_at` its time; the rest is stored with
+it. A question's `namespace` says where it is searched, `question_date` (or `created_at`) when it was asked, `category`
+its stratum. A question marked `abstention` has no answer; one of category `adversarial` is reported, but apart.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from recollect.domain.errors import InvalidInput, NotFound
+from recollect.writing import as_moment
+
+Kind = Literal["counted", "aside", "unanswerable", "unjudged"]
+
+UNDATED = datetime(2024, 1, 1, tzinfo=UTC)
+"""The time of everything in a set that knows no times: the same on every machine and every day."""
+
+ASIDE = frozenset({"adversarial"})
+ASKED_AT = ("question_date", "asked_at", "created_at")
+STRATUM = ("category", "stratum", "question_type")
+CANDIDATES = ("sessions", "documents", "docs", "candidates")
+MAX_ENTRIES = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One entry of the corpus; `content` is the title, where there is one, and the text."""
+
+    id: str
+    content: str
+    namespace: str | None = None
+    session: str | None = None
+    created_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question with its judgements: document id → grade. `candidates` of None means the whole namespace."""
+
+    id: str
+    text: str
+    kind: Kind = "unjudged"
+    stratum: str | None = None
+    namespace: str | None = None
+    asked_at: datetime | None = None
+    candidates: frozenset[str] | None = None
+    relevant: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A data set as read; the documents stand in the order in which they are remembered."""
+
+    name: str
+    documents: tuple[Document, ...]
+    queries: tuple[Query, ...]
+    corpus_hash: str
+    data_hash: str
+    empty: int = 0
+    """Documents without any text, which cannot be remembered."""
+    unknown_judgements: int = 0
+    """Judgements of documents that the corpus does not hold."""
+
+
+def load(folder: Path) -> Dataset:
+    """Read a data set; what is wrong with it is named with its file and line."""
+    if not folder.is_dir():
+        raise NotFound(f"there is no data set {folder}", "give a folder with corpus.jsonl, queries.jsonl and qrels/")
+    judgements = sorted((folder / "qrels").glob("*.tsv"))
+    if not judgements:
+        raise NotFound(f"{folder / 'qrels'} holds no .tsv file", "put the judgements there: query-id, corpus-id, score")
+    everything = [_document(entry) for entry in json_lines(folder / "corpus.jsonl")]
+    documents = tuple(in_order([one for one in everything if one.content.strip()]))
+    _distinct([one.id for one in documents], folder / "corpus.jsonl")
+    relevant, unknown = _judgements(judgements, {one.id for one in documents})
+    haystacks = _haystacks(folder / "haystacks.jsonl", documents)
+    queries = tuple(_query(entry, relevant, haystacks) for entry in json_lines(folder / "queries.jsonl"))
+    _distinct([one.id for one in queries], folder / "queries.jsonl")
+    files = [folder / "corpus.jsonl", folder / "queries.jsonl", *judgements, folder / "haystacks.jsonl"]
+    return Dataset(
+        name=folder.resolve().name,
+        documents=documents,
+        queries=queries,
+        corpus_hash=hash_of(files[:1]),
+        data_hash=hash_of([one for one in files if one.is_file()]),
+        empty=len(everything) - len(documents),
+        unknown_judgements=unknown,
+    )
+
+
+def in_order(documents: Sequence[Document]) -> list[Document]:
+    """As they were lived: namespace by namespace, sessions by their start, the turns of a session as in the file."""
+    namespaces: dict[str | None, int] = {}
+    begins: dict[tuple[str | None, str], tuple[float, int]] = {}
+    for place, one in enumerate(documents):
+        namespaces.setdefault(one.namespace, len(namespaces))
+        if one.session is not None:
+            moment, first = begins.get((one.namespace, one.session), (_seconds(one), place))
+            begins[one.namespace, one.session] = (min(moment, _seconds(one)), first)
+
+    def place_of(numbered: tuple[int, Document]) -> tuple[int, float, int, int]:
+        place, one = numbered
+        start = (_seconds(one), place) if one.session is None else begins[one.namespace, one.session]
+        return (namespaces[one.namespace], *start, place)
+
+    return [one for _, one in sorted(enumerate(documents), key=place_of)]
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file, one a line; blank lines are passed over."""
+    if not path.is_file():
+        raise NotFound(f"there is no file {path}", "check the path")
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
+            if number > MAX_ENTRIES:
+                raise InvalidInput(f"{path} has more than {MAX_ENTRIES} lines", "split the data set")
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError):
+                raise InvalidInput(f"{path}:{number} is not JSON", "one JSON object on each line") from None
+            if not isinstance(entry, dict):
+                raise InvalidInput(f"{path}:{number} is not an object", "one JSON object on each line")
+            yield cast(dict[str, Any], entry)
+
+
+def hash_of(files: Sequence[Path]) -> str:
+    """SHA-256 over names and contents."""
+    total = hashlib.sha256()
+    for path in files:
+        total.update(path.name.encode() + b"\0")
+        with path.open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
+def sampled(queries: Sequence[Query], limit: int | None) -> list[Query]:
+    """At most `limit` questions, evenly spread over the set, the same ones each time."""
+    if limit is None or limit >= len(queries):
+        return list(queries)
+    return [queries[place * len(queries) // limit] for place in range(limit)]
+
+
+def swapped(dataset: Dataset) -> list[Query]:
+    """Questions that have no answer: those of one conversation asked of the next, with the speakers' names exchanged.
+
+    Only questions that name a speaker are taken: without a name they might as well be about anybody.
+    """
+    speakers = _speakers(dataset.documents)
+    spaces = [name for name, people in speakers.items() if len(people) >= 2]
+    if len(spaces) < 2:
+        return []
+    found: list[Query] = []
+    for place, here in enumerate(spaces):
+        there = spaces[(place + 1) % len(spaces)]
+        names = dict(zip(speakers[here], speakers[there], strict=False))
+        pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in names) + r")\b")
+        for one in dataset.queries:
+            if one.namespace == here and one.kind == "counted" and pattern.search(one.text):
+                text = pattern.sub(lambda match, names=names: names[match[0]], one.text)
+                found.append(
+                    replace(one, id=f"swapped:{one.id}", text=text, kind="unanswerable", namespace=there, relevant={})
+                )
+    return found
+
+
+def _speakers(documents: Sequence[Document]) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for one in documents:
+        speaker = one.metadata.get("speaker")
+        if one.namespace is not None and isinstance(speaker, str) and speaker:
+            found.setdefault(one.namespace, {})[speaker] = None
+    return {namespace: list(people) for namespace, people in found.items()}
+
+
+def _document(entry: Mapping[str, Any]) -> Document:
+    metadata = _metadata(entry)
+    title, text = str(entry.get("title") or "").strip(), str(entry.get("text") or "")
+    # A title carries weight: it comes first, unless the text starts with it anyway.
+    content = f"{title}\n{text}" if title and not text.startswith(title) else text
+    left = {name: value for name, value in metadata.items() if name not in ("namespace", "session", "created_at")}
+    return Document(
+        id=_id(entry),
+        content=content,
+        namespace=_name(metadata.get("namespace")),
+        session=_name(metadata.get("session")),
+        created_at=_time(metadata.get("created_at"), _id(entry)),
+        metadata={"title": title, **left} if title else left,
+    )
+
+
+def _query(
+    entry: Mapping[str, Any], relevant: Mapping[str, dict[str, int]], haystacks: Mapping[str, frozenset[str]]
+) -> Query:
+    metadata, id = _metadata(entry), _id(entry)
+    stratum = next((str(metadata[name]) for name in STRATUM if metadata.get(name)), None)
+    asked = next((metadata[name] for name in ASKED_AT if metadata.get(name)), None)
+    known = relevant.get(id, {})
+    kind: Kind = "counted" if known else "unjudged"
+    if stratum in ASIDE and known:
+        kind = "aside"
+    if metadata.get("abstention") is True or metadata.get("answerable") is False:
+        kind = "unanswerable"
+    return Query(
+        id=id,
+        text=str(entry.get("text") or ""),
+        kind=kind,
+        stratum=stratum,
+        namespace=_name(metadata.get("namespace")),
+        asked_at=_time(asked, id),
+        candidates=haystacks.get(id),
+        relevant=known,
+    )
+
+
+def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[str, int]], int]:
+    """Grades above 0, by question; judgements of unknown documents are counted, not used."""
+    relevant: dict[str, dict[str, int]] = {}
+    unknown = 0
+    for path in files:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
+                if not row or (number == 1 and row[0] == "query-id"):
+                    continue
+                try:
+                    query, document, grade = row[0], row[1], int(float(row[2]))
+                except (IndexError, ValueError):
+                    hint = "each line is query-id, corpus-id and score, separated by tabs"
+                    raise InvalidInput(f"{path}:{number} is no judgement", hint) from None
+                if grade > 0 and document in known:
+                    relevant.setdefault(query, {})[document] = grade
+                unknown += grade > 0 and document not in known
+    return relevant, unknown
+
+
+def _haystacks(path: Path, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
+    """For each question the documents it may find: named themselves, or by their session."""
+    if not path.is_file():
+        return {}
+    by_name: dict[str, set[str]] = {}
+    for one in documents:
+        by_name.setdefault(one.id, set()).add(one.id)
+        if one.session is not None:
+            by_name.setdefault(one.session, set()).add(one.id)
+    found: dict[str, frozenset[str]] = {}
+    for entry in json_lines(path):
+        names = next((entry[name] for name in CANDIDATES if isinstance(entry.get(name), list)), None)
+        query = entry.get("query", entry.get("query-id"))
+        if names is None or query is None:
+            raise InvalidInput(f"{path}: an entry lacks its query or its candidates", 'use {"query", "sessions": […]}')
+        found[str(query)] = frozenset[str]().union(*(by_name.get(str(name), set[str]()) for name in names))
+    return found
+
+
+def _metadata(entry: Mapping[str, Any]) -> dict[str, Any]:
+    value = entry.get("metadata")
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _id(entry: Mapping[str, Any]) -> str:
+    value = entry.get("_id", entry.get("id"))
+    if value is None or value == "":
+        raise InvalidInput("an entry has no _id", "every document and every question needs one")
+    return str(value)
+
+
+def _name(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _time(value: Any, id: str) -> datetime | None:
+    if value is None or value == "":
+        return None
+    try:
+        return as_moment(str(value))
+    except InvalidInput as error:
+        raise InvalidInput(f"{id}: {error.message}", error.hint) from None
+
+
+def _seconds(one: Document) -> float:
+    return one.created_at.timestamp() if one.created_at is not None else float("-inf")
+
+
+def _distinct(ids: Sequence[str], path: Path) -> None:
+    seen: set[str] = set()
+    for id in ids:
+        if id in seen:
+            raise InvalidInput(f"{path}: the id {id!r} occurs twice", "ids must be unique")
+        seen.add(id)

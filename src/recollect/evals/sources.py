@@ -1,0 +1,92 @@
+"""From a folder or the user's own store to an open bench."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recollect.domain.errors import InvalidInput
+from recollect.evals import bench as benches
+from recollect.evals import building, datasets
+from recollect.evals.bench import Bench
+from recollect.evals.building import Progress
+from recollect.evals.vectors import file_of
+from recollect.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What decides how data become a bench."""
+
+    settings: Settings
+    cache: Path
+    embedder: str | None = None
+    limit_queries: int | None = None
+    swapped: bool = False
+    """Also ask the questions of one conversation of the next one: they have no answer there."""
+    rebuild: bool = False
+
+
+@contextmanager
+def public(folder: Path, source: Source, progress: Progress | None = None) -> Generator[Bench]:
+    """A data set, its store built or found in the cache."""
+    dataset = datasets.load(folder)
+    embedder, note = benches.chosen_embedder(source.settings, source.embedder)
+    store, places = building.prepared(
+        dataset, embedder, source.settings, source.cache, rebuild=source.rebuild, progress=progress
+    )
+    queries = datasets.sampled(dataset.queries, source.limit_queries)
+    if source.swapped:
+        queries = [*queries, *datasets.swapped(replace(dataset, queries=tuple(queries)))]
+    cases = benches.cases_of(dataset, places, queries)
+    facts: dict[str, Any] = {
+        "hash": dataset.data_hash,
+        "documents": len(dataset.documents),
+        "empty_documents": dataset.empty,
+        "unknown_judgements": dataset.unknown_judgements,
+        "questions": len(queries),
+        "unjudged": sum(case.kind == "unjudged" for case in cases),
+        "aside": sum(case.kind == "aside" for case in cases),
+        "embedder": embedder.id if embedder is not None else None,
+        "note": note,
+    }
+    vectors = None if embedder is None else file_of(source.cache / "vectors", embedder.id)
+    with benches.opened(
+        str(store), source.settings, cases, facts, embedder, name=dataset.name, vectors=vectors
+    ) as bench:  # fmt: skip
+        yield bench
+
+
+@contextmanager
+def own(questions: Path, source: Source, now: datetime) -> Generator[Bench]:
+    """The user's own store with a file of questions. Nothing but totals is kept, vectors of questions included."""
+    cases = benches.own_cases(questions, now)[: source.limit_queries]
+    if not any(case.relevant for case in cases):
+        raise InvalidInput(
+            "no question names a relevant memory", 'use {"query": "…", "relevant": ["id"]}', "--questions"
+        )
+    embedder, note = benches.chosen_embedder(source.settings, source.embedder)
+    facts: dict[str, Any] = {
+        "questions": len(cases),
+        "unjudged": sum(case.kind == "unjudged" for case in cases),
+        "embedder": embedder.id if embedder is not None else None,
+        "note": note,
+    }
+    with benches.opened(
+        source.settings.store, source.settings, cases, facts, embedder, name=benches.OWN, private=True
+    ) as bench:  # fmt: skip
+        known = {
+            one.id for one in bench.engine.store.records.fetch(sorted({id for case in cases for id in case.relevant}))
+        }
+        missing = sum(id not in known for case in cases for id in case.relevant)
+        waiting = bench.engine.embedding_progress()
+        more = {
+            "documents": bench.engine.stats().memories,
+            "unknown_judgements": missing,
+            "waiting_for_embedding": waiting.pending + waiting.failed if waiting is not None else None,
+        }
+        yield replace(bench, facts={**facts, **more})

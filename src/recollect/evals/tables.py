@@ -1,0 +1,254 @@
+"""Results as tables: rows of text, for the terminal, for Markdown and for the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SHOWN = ("recall@5", "recall@10", "any@5", "all@5", "ndcg@10", "mrr@10")
+MEGABYTE = 1_000_000
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A heading, the names of the columns, and the rows."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        lines = [self.columns, tuple("---" for _ in self.columns), *self.rows]
+        body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+        return f"### {self.title}\n\n{body}\n"
+
+
+def tables(documents: Sequence[Entry]) -> list[Table]:
+    """Every table that the documents give."""
+    found: list[Table] = []
+    runs = [one for one in documents if one["kind"] == "run"]
+    if runs:
+        results = [result for one in runs for result in one["results"]]
+        found += [quality(results), strata(results), cost(results), lists(results), abstention(results), typos(results)]
+    found += [comparison(one) for one in documents if one["kind"] == "compare"]
+    found += [sweep(one) for one in documents if one["kind"] == "sweep"]
+    return [one for one in found if one.rows]
+
+
+def markdown(documents: Sequence[Entry]) -> str:
+    """All tables as one Markdown text, with what they rest on."""
+    return "\n".join([*(one.markdown() for one in tables(documents)), *(f"{line}\n" for line in origins(documents))])
+
+
+def origins(documents: Sequence[Entry]) -> list[str]:
+    """For each document: when, with which commit, on what machine."""
+    lines: list[str] = []
+    for one in documents:
+        machine = one["machine"]
+        place = f"{machine['cores']} cores, {machine['processor'] or machine['system']}, Python {machine['python']}"
+        commit = f", commit {one['commit'][:12]}{'+' * one['commit'].endswith('+')}" if one.get("commit") else ""
+        lines.append(f"{one['kind']} of {one['made_at']}: recollect {one['recollect']}{commit}; {place}.")
+    return lines
+
+
+def quality(results: Sequence[Entry]) -> Table:
+    """Sets and systems with their measures and intervals; below, the macro average of systems on several sets."""
+    names = _shown(results)
+    rows = [
+        (
+            one["data"]["name"],
+            one["system"],
+            str(one["data"]["counted"]),
+            *(interval(one["measures"].get(n)) for n in names),
+        )
+        for one in sorted(results, key=lambda one: one["data"]["name"])
+    ]
+    systems: dict[str, list[Entry]] = {}
+    for one in results:
+        systems.setdefault(one["system"], []).append(one["measures"])
+    for system, measured in systems.items():
+        if len(measured) > 1:
+            means = (sum(one[name]["mean"] for one in measured if name in one) / len(measured) for name in names)
+            rows.append(("macro average", system, str(len(measured)), *(number(mean) for mean in means)))
+    return Table("Quality (mean and 95 % interval)", ("set", "system", "questions", *names), tuple(rows))
+
+
+def strata(results: Sequence[Entry]) -> Table:
+    names = _shown(results)
+    rows = [
+        (
+            one["data"]["name"],
+            stratum,
+            one["system"],
+            str(part["questions"]),
+            *(interval(part["measures"].get(n)) for n in names),
+        )
+        for one in results
+        for stratum, part in one["strata"].items()
+    ]
+    return Table("By stratum", ("set", "stratum", "system", "questions", *names), tuple(sorted(rows)))
+
+
+def cost(results: Sequence[Entry]) -> Table:
+    """Times are those of whole answers with the question's vector at hand; the model's own time stands beside."""
+    rows: list[tuple[str, ...]] = []
+    for one in results:
+        ms, model = one["milliseconds"], one["milliseconds"].get("embedding a question", {})
+        tokens = one["tokens"].get("mean")
+        rows.append(
+            (
+                one["data"]["name"], one["system"], *(_ms(ms.get(point)) for point in ("p50", "p95", "p99")),
+                _ms(model.get("p50")), "–" if tokens is None else f"{tokens:.0f}", f"{one['bytes'] / MEGABYTE:.1f}",
+                str(one["degraded"]),
+            )
+        )  # fmt: skip
+    columns = (
+        "set",
+        "system",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "model p50 ms",
+        "tokens injected",
+        "MB on disk",
+        "degraded",
+    )
+    return Table("Cost", columns, tuple(rows))
+
+
+def lists(results: Sequence[Entry]) -> Table:
+    """Ablation: what happens without a list, and the relevant memories in the top 10 because of it alone."""
+    rows: list[tuple[str, ...]] = []
+    for one in results:
+        ablated: Entry = one.get("ablation") or {}
+        for path, found in ablated.items():
+            top = "10" if "10" in found["only_with"] else max(found["only_with"], key=int)
+            rows.append(
+                (
+                    one["data"]["name"], one["system"], path, change(found["without"].get("ndcg@10")),
+                    change(found["without"].get(f"recall@{top}")), f"{found['only_with'][top]} (top {top})",
+                    f"{found['only_without'][top]}", f"{found['sole'][top]}",
+                )
+            )  # fmt: skip
+    columns = (
+        "set",
+        "system",
+        "without",
+        "ndcg@10",
+        "recall",
+        "only because of it",
+        "only without it",
+        "no other list",
+    )
+    return Table("Leave one list out", columns, tuple(rows))
+
+
+def abstention(results: Sequence[Entry]) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for one in results:
+        found = one.get("abstention")
+        if found:
+            at = found["injected_at"]
+            shipped = found["shipped"]
+            rows.append(
+                (
+                    one["data"]["name"], one["system"], str(found["unanswerable"]), share(shipped["kept"]),
+                    share(shipped["injected"]), found["signal"],
+                    *(share(at[kept]) for kept in ("0.95", "0.97", "0.99")),
+                    f"{found['auc']:.3f}",
+                )
+            )  # fmt: skip
+    columns = (
+        "set", "system", "unanswerable", "kept as shipped", "injected as shipped", "threshold on",
+        "injected at 95 % kept", "at 97 %", "at 99 %", "AUC",
+    )  # fmt: skip
+    return Table("Unanswerable questions", columns, tuple(rows))
+
+
+def typos(results: Sequence[Entry]) -> Table:
+    names = _shown(results)
+    rows = [
+        (one["data"]["name"], one["system"], str(found["edits"]), *(_kept(found, name) for name in names))
+        for one in results
+        if (found := one.get("typos"))
+    ]
+    return Table("With typos (mean, and share kept)", ("set", "system", "errors", *names), tuple(rows))
+
+
+def comparison(document: Entry) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for one in document["sets"]:
+        for name, gap in one["difference"].items():
+            if name in SHOWN or name.startswith("recall"):
+                rows.append(
+                    (
+                        one["data"]["name"], name, *(number(one[side][name]["mean"]) for side in ("first", "second")),
+                        change(gap), f"{gap['wins']} / {gap['ties']} / {gap['losses']}",
+                    )
+                )  # fmt: skip
+    columns = ("set", "measure", document["first"], document["second"], "difference", "wins / ties / losses")
+    return Table(f"{document['second']} against {document['first']}", columns, tuple(rows))
+
+
+def sweep(document: Entry) -> Table:
+    """Best first; the profile as it is stands where its average puts it."""
+    by, base = document["by"], document["unchanged"]
+    sets: list[str] = list(base["sets"])
+    unchanged: Entry = {"options": {}, "change": {}, **base}
+    points: list[Entry] = [*document["combinations"], unchanged]
+    rows: list[tuple[str, ...]] = []
+    for one in sorted(points, key=lambda one: -one["macro"].get(by, 0.0)):
+        options = ", ".join(f"{path}={value}" for path, value in one["options"].items()) or "(unchanged)"
+        cells = [number(one["sets"][name]["measures"].get(by, {}).get("mean")) for name in sets]
+        moved = [change(one["change"].get(name, {}).get(by)) for name in sets]
+        slowest = max((float(one["sets"][name]["milliseconds"]["p95"] or 0.0) for name in sets), default=0.0)
+        both = (f"{cell} ({gap})" if gap else cell for cell, gap in zip(cells, moved, strict=True))
+        rows.append((options, number(one["macro"].get(by)), *both, _ms(slowest)))
+    columns = ("options", f"macro {by}", *sets, "p95 ms, slowest set")
+    return Table(f"Sweep of {document['profile']} by {by}", columns, tuple(rows))
+
+
+def interval(found: Mapping[str, float] | None) -> str:
+    return "–" if found is None else f"{number(found['mean'])} [{number(found['low'])}, {number(found['high'])}]"
+
+
+def change(found: Mapping[str, float] | None) -> str:
+    """A difference with its interval; a star where the interval leaves out 0."""
+    if found is None:
+        return ""
+    star = "*" if found["low"] > 0 or found["high"] < 0 else ""
+    return f"{found['mean']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]{star}"
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def share(value: float) -> str:
+    return f"{value * 100:.1f} %"
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def _kept(found: Entry, name: str) -> str:
+    kept = found["kept"].get(name)
+    return number(found["means"].get(name)) + (f" ({share(kept)})" if kept is not None else "")
+
+
+def _shown(results: Sequence[Entry]) -> tuple[str, ...]:
+    """The usual measures that were taken; with other cut-offs, all recalls stand in for them."""
+    known = dict.fromkeys(_measured(results))
+    usual = [name for name in SHOWN if name in known]
+    recalls = [name for name in known if name.startswith("recall")]
+    chosen = usual if any(name.startswith("recall") for name in usual) else [*recalls, *usual]
+    return tuple(chosen)
+
+
+def _measured(results: Sequence[Entry]) -> Iterator[str]:
+    for one in results:
+        yield from one["measures"]

@@ -1,0 +1,135 @@
+"""An embedder that remembers: a text is embedded once for each model, whatever is rebuilt, asked or swept later."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from recollect.ports import Embedder, Matrix, Vector
+
+QUERY, DOCUMENT = 0, 1
+AT_ONCE = 500
+
+
+def file_of(folder: Path, model: str) -> Path:
+    """The file of one model's vectors: a readable stem and a hash."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", model)[:40].strip(".-") or "model"
+    return folder / f"{stem}-{hashlib.sha256(model.encode()).hexdigest()[:12]}.db"
+
+
+class RememberingEmbedder:
+    """Passes on to another embedder what it has not seen. Texts are kept as hashes only.
+
+    Without a file it remembers questions for its own lifetime: nothing of a private store reaches the disk.
+    """
+
+    def __init__(self, inner: Embedder, file: Path | None) -> None:
+        self._inner = inner
+        self._lock = threading.Lock()
+        self._queries: dict[str, Vector] = {}
+        self.embedded = 0
+        """How many texts the model itself had to read."""
+        self.query_ms: list[float] = []
+        """What the model took for each question, in the runs that asked it."""
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._database = sqlite3.connect(file or ":memory:", timeout=60, check_same_thread=False)
+        # A cache: what a power cut takes away is embedded again.
+        self._database.execute("PRAGMA synchronous = OFF")
+        with self._database as database:
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS vectors"
+                " (kind INTEGER, text TEXT, vector BLOB, ms REAL, PRIMARY KEY (kind, text)) WITHOUT ROWID"
+            )
+
+    @property
+    def id(self) -> str:
+        return self._inner.id
+
+    @property
+    def dimension(self) -> int:
+        return self._inner.dimension
+
+    @property
+    def max_tokens(self) -> int:
+        return self._inner.max_tokens
+
+    def count_tokens(self, text: str) -> int:
+        return self._inner.count_tokens(text)
+
+    def embed_query(self, text: str) -> Vector:
+        """The vector at hand, or the model's, with the time it took."""
+        key = _hash(text)
+        with self._lock:
+            known = self._queries.get(key)
+            if known is None:
+                known = self._stored_query(key)
+            if known is not None:
+                return known
+        began = perf_counter()
+        vector = self._inner.embed_query(text)
+        ms = (perf_counter() - began) * 1000
+        with self._lock:
+            self.embedded += 1
+            self.query_ms.append(ms)
+            self._queries[key] = vector
+            self._put([(QUERY, key, _blob(vector), ms)])
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """Rows at hand and rows of the model, in the order of the texts."""
+        keys = [_hash(text) for text in texts]
+        with self._lock:
+            rows = self._stored(sorted(set(keys)))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
+        if missing:
+            fresh = self._inner.embed_documents(list(missing.values()))
+            with self._lock:
+                self.embedded += len(missing)
+                self._put([(DOCUMENT, key, _blob(row), None) for key, row in zip(missing, fresh, strict=True)])
+            rows |= dict(zip(missing, fresh, strict=True))
+        return np.stack([rows[key] for key in keys])
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+    def _stored_query(self, key: str) -> Vector | None:
+        row = self._database.execute("SELECT vector, ms FROM vectors WHERE kind = 0 AND text = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        self._queries[key] = _vector(row[0])
+        self.query_ms.append(float(row[1]))
+        return self._queries[key]
+
+    def _stored(self, keys: Sequence[str]) -> dict[str, Vector]:
+        found: dict[str, Vector] = {}
+        for start in range(0, len(keys), AT_ONCE):
+            some = keys[start : start + AT_ONCE]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT text, vector FROM vectors WHERE kind = 1 AND text IN ({marks})"
+            found |= {str(text): _vector(blob) for text, blob in self._database.execute(query, some)}
+        return found
+
+    def _put(self, rows: Sequence[tuple[int, str, bytes, float | None]]) -> None:
+        with self._database as database:
+            database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _blob(vector: Vector) -> bytes:
+    return np.asarray(vector, dtype="<f4").tobytes()
+
+
+def _vector(blob: bytes) -> Vector:
+    return np.frombuffer(blob, dtype="<f4").astype(np.float32)

@@ -1,0 +1,253 @@
+"""recollect eval from the command line: run, sweep, compare, report, strata; and what private data leave behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.evals.conftest import CORPUS, write_set
+
+Cli = Callable[..., str]
+
+
+def document(text: str) -> Any:
+    return json.loads(text)
+
+
+def test_run_writes_what_it_prints(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    found = document(
+        cli(
+            "eval",
+            "run",
+            "--data",
+            tiny,
+            "-P",
+            "lexical",
+            "-P",
+            "bm25",
+            "--ablate",
+            "--typos",
+            1,
+            "--out",
+            out,
+            "--json",
+        )
+    )
+    assert json.loads((out / "run.json").read_text(encoding="utf-8")) == found
+    assert [one["system"] for one in found["results"]] == ["lexical", "bm25"] and set(found["macro"]) == {
+        "lexical",
+        "bm25",
+    }
+    one = found["results"][0]
+    assert set(one["measures"]["recall@5"]) == {"mean", "low", "high"}
+    assert set(one["questions"]["values"]) == {"q1", "q2", "q3"}
+    assert one["data"]["hash"] and one["data"]["embedder"] == "fake-64" and one["typos"]["edits"] == 1
+    assert found["machine"]["cores"] and found["options"]["seed"] and found["recollect"]
+    assert str(tmp_path) not in json.dumps(found)
+
+
+def test_run_for_people_is_tables(cli: Cli, tiny: Path) -> None:
+    text = cli("eval", "run", tiny, "--profile", "two-stage@fusion.k=10", "--k", "2,4")
+    assert "Quality (mean and 95 % interval)" in text and "two-stage@fusion.k=10" in text
+    assert "recall@2\trecall@4" in text and "Unanswerable questions" in text
+
+
+def test_a_folder_of_sets_is_all_of_them(cli: Cli, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_set(tmp_path / "sets" / name)
+    found = document(cli("eval", "run", "--data", tmp_path / "sets", "-P", "lexical", "--limit-queries", 2, "--json"))
+    assert [one["data"]["name"] for one in found["results"]] == ["one", "two"]
+    assert {one["data"]["questions"] for one in found["results"]} == {2}
+
+
+@pytest.mark.covers("prior.eval")
+def test_sweep_sorts_by_the_macro_average(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    arguments = ("--data", tiny, "-P", "live-weights", "--set", "fusion.k=1,60", "--set", "legs.lexical.weight=0,1,5")
+    found = document(cli("eval", "sweep", *arguments, "--by", "mrr@10", "--out", tmp_path / "out", "--json"))
+    averages = [one["macro"]["mrr@10"] for one in found["combinations"]]
+    assert len(averages) == 6 and averages == sorted(averages, reverse=True)
+    assert found["options"]["set"] == {"fusion.k": [1, 60], "legs.lexical.weight": [0, 1, 5]}
+    text = cli("eval", "sweep", *arguments)
+    assert "(unchanged)" in text and "fusion.k=60, legs.lexical.weight=5" in text
+
+
+def test_sweep_takes_tables_and_switches(cli: Cli, tiny: Path) -> None:
+    """One fusion against another is a sweep of whole tables, because their options differ."""
+    tables = 'fusion={kind="rrf",k=60},{kind="convex",alpha=0.3}'
+    found = document(
+        cli(
+            "eval",
+            "sweep",
+            tiny,
+            "-P",
+            "live-weights",
+            "--set",
+            tables,
+            "--set",
+            "query.stopwords=true,false",
+            "--json",
+        )
+    )
+    points = [(one["options"]["fusion"]["kind"], one["options"]["query.stopwords"]) for one in found["combinations"]]
+    assert sorted(points) == [("convex", False), ("convex", True), ("rrf", False), ("rrf", True)]
+
+
+def test_compare_is_paired(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    found = document(cli("eval", "compare", "bm25", "dense", "--data", tiny, "--out", tmp_path / "out", "--json"))
+    (one,) = found["sets"]
+    gap = one["difference"]["ndcg@10"]
+    assert gap["mean"] == pytest.approx(one["second"]["ndcg@10"]["mean"] - one["first"]["ndcg@10"]["mean"], abs=1e-4)
+    assert gap["wins"] + gap["ties"] + gap["losses"] == 3 and gap["low"] <= gap["mean"] <= gap["high"]
+    assert "wins / ties / losses" in cli("eval", "compare", "bm25", "dense", "--data", tiny)
+
+
+class Outside(HTMLParser):
+    """Everything in a page that could lead out of it, and every tag that is not closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "link", "img", "iframe", "object", "embed", "base", "image", "use"):
+            self.found.append(tag)
+        self.found += [f"{tag} {name}" for name, _ in attrs if name in ("src", "href", "xlink:href", "action", "data")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_needs_nothing_but_itself(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    out, page, text = tmp_path / "out", tmp_path / "report.html", tmp_path / "report.md"
+    cli("eval", "run", tiny, "-P", "lexical", "-P", "importance-prior", "--ablate", "--typos", 1, "--out", out)
+    cli("eval", "sweep", tiny, "-P", "live-weights", "--set", "fusion.k=1,60", "--out", out)
+    cli("eval", "compare", "bm25", "lexical", "--data", tiny, "--out", out)
+    cli("eval", "report", out, "--html", page, "--markdown", text)
+    html = page.read_text(encoding="utf-8")
+    outside = Outside()
+    outside.feed(html)
+    assert outside.found == [] and outside.open == []
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", html)
+    assert "prefers-color-scheme: dark" in html and html.count("<svg") >= 4
+    for title in (
+        "Quality",
+        "By stratum",
+        "Cost",
+        "Leave one list out",
+        "Unanswerable",
+        "With typos",
+        "Sweep",
+        "against",
+    ):
+        assert title in html and title in text.read_text(encoding="utf-8")
+    assert cli("eval", "report", out).startswith("### Quality")
+    assert document(cli("eval", "report", out, "--json"))["written"] == []
+
+
+def test_names_cannot_break_the_page(cli: Cli, tmp_path: Path) -> None:
+    folder = write_set(
+        tmp_path / "<b>set", CORPUS, [{"_id": "q", "text": "bees", "metadata": {"category": "<i>&"}}], [("q", "a2", 1)]
+    )
+    cli("eval", "run", folder, "-P", "lexical", "--out", tmp_path / "out")
+    cli("eval", "report", tmp_path / "out", "--html", tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<b>" not in html and "<i>" not in html and "&lt;b&gt;set" in html
+
+
+@pytest.mark.covers("prior.private")
+def test_of_a_private_store_only_totals_are_written(cli: Cli, tmp_path: Path) -> None:
+    """No content, no question, no id, no path: neither in the results nor anywhere else that the run left."""
+    store, questions, out = tmp_path / "own.db", tmp_path / "mine.jsonl", tmp_path / "out"
+    for text in ("The wombat sanctuary opens at dawn", "Zanzibar invoices are due in March", "Plain things happen"):
+        cli("--store", store, "remember", text)
+    cli("--store", store, "eval", "strata", "--out", questions, "--count", 5)
+    asked = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    assert {"exact", "typo"} <= {one["stratum"] for one in asked}
+    assert questions.stat().st_mode & 0o777 == 0o600
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    arguments = ("--store", store, "eval", "run", "--questions", questions, "-P", "balanced", "-P", "bm25")
+    printed = cli(*arguments, "--ablate", "--typos", 1, "--out", out, "--json")
+    cli(
+        "--store",
+        store,
+        "eval",
+        "sweep",
+        "--questions",
+        questions,
+        "-P",
+        "live-weights",
+        "--set",
+        "fusion.k=1,60",
+        "--out",
+        out,
+    )
+    cli("--store", store, "eval", "compare", "bm25", "lexical", "--questions", questions, "--out", out)
+    cli("eval", "report", out, "--html", out / "page.html", "--markdown", out / "page.md")
+    result = document(printed)["results"][0]
+    assert result["measures"]["recall@5"]["mean"] > 0 and result["data"]["documents"] == 3 and "questions" not in result
+    fresh = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert {path.name for path in fresh} == {"run.json", "sweep.json", "compare.json", "page.html", "page.md"}
+    secrets = ["wombat", "zanzibar", "invoices", "sanctuary", str(tmp_path), "mine.jsonl", "own.db"]
+    secrets += [one["query"] for one in asked] + [id for one in asked for id in one["relevant"]]
+    for path in fresh:
+        written = path.read_bytes().decode("utf-8", "replace").lower()
+        assert [secret for secret in secrets if secret.lower() in written] == [], path
+    assert [secret for secret in secrets if secret.lower() in printed.lower()] == []
+
+
+def test_questions_that_name_unknown_memories_are_told(cli: Cli, tmp_path: Path) -> None:
+    store, questions = tmp_path / "own.db", tmp_path / "q.jsonl"
+    cli("--store", store, "remember", "A thing")
+    questions.write_text('{"query": "thing", "relevant": {"gone": 2}}\n', encoding="utf-8")
+    found = document(cli("--store", store, "eval", "run", "--questions", questions, "--json"))
+    assert found["results"][0]["data"]["unknown_judgements"] == 1
+
+
+def test_a_private_run_leaves_the_store_as_it_was(cli: Cli, tmp_path: Path) -> None:
+    store, questions = tmp_path / "own.db", tmp_path / "q.jsonl"
+    id = document(cli("--store", store, "remember", "The wombat sleeps", "--json"))["id"]
+    questions.write_text(json.dumps({"query": "wombat", "relevant": [id]}) + "\n", encoding="utf-8")
+    before = cli("--store", store, "list", "--json")
+    cli("--store", store, "eval", "run", "--questions", questions)
+    assert cli("--store", store, "list", "--json") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("run",), 2),
+        (("run", "--data", "nowhere"), 1),
+        (("run", "TINY", "-P", "nothing"), 2),
+        (("run", "TINY", "-P", "balanced@fusion.nothing=1"), 2),
+        (("run", "TINY", "--k", "x"), 2),
+        (("run", "TINY", "--k", "1000"), 2),
+        (("run", "TINY", "--questions", "q.jsonl"), 2),
+        (("sweep", "TINY"), 2),
+        (("sweep", "TINY", "--set", "fusion.nothing=1,2"), 2),
+        (("sweep", "TINY", "--set", "fusion.k=1", "--by", "speed"), 2),
+        (("sweep", "TINY", "-P", "bm25", "--set", "fusion.k=1"), 2),
+        (("report", "nowhere"), 1),
+        (("strata", "--out", "TINY"), 1),
+    ],
+)
+def test_wrong_requests_end_with_the_next_step(
+    cli: Cli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [str(tiny) if one == "TINY" else one for one in arguments]
+    error = document(cli("eval", *given, "--json", code=code))["error"]
+    assert error["message"] and error["hint"]

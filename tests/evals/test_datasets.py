@@ -1,0 +1,174 @@
+"""Reading BEIR layout: what becomes of titles, scopes, times, haystacks, categories; and what is wrong with a file."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from recollect.domain.errors import InvalidInput, NotFound
+from recollect.evals import datasets
+from recollect.evals.bench import cases_of, namespace_of
+from recollect.evals.building import drafts, memory_id
+from tests.evals.conftest import CORPUS, QUERIES, write_set
+
+
+def turn(id: str, session: str, at: str | None, namespace: str = "c1", speaker: str = "Ann", text: str = "") -> dict:
+    metadata = {"namespace": namespace, "session": session, "speaker": speaker}
+    return {"_id": id, "text": text or f"turn {id}", "metadata": metadata | ({"created_at": at} if at else {})}
+
+
+def asked(id: str, text: str, **metadata: object) -> dict:
+    return {"_id": id, "text": text, "metadata": metadata}
+
+
+def test_a_title_comes_first_unless_the_text_starts_with_it(tmp_path: Path) -> None:
+    corpus = [
+        {"_id": "1", "title": "Harbour", "text": "Ferries leave."},
+        {"_id": "2", "title": "Harbour", "text": "Harbour: ferries leave."},
+        {"_id": "3", "title": "", "text": "No title."},
+    ]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, [asked("q", "x")], [("q", "1", 1)]))
+    contents = [one.content for one in loaded.documents]
+    assert contents == ["Harbour\nFerries leave.", "Harbour: ferries leave.", "No title."]
+    assert [one.metadata.get("title") for one in loaded.documents] == ["Harbour", "Harbour", None]
+
+
+def test_kinds_and_strata(tiny: Path) -> None:
+    found = {one.id: (one.kind, one.stratum) for one in datasets.load(tiny).queries}
+    assert found == {
+        "q1": ("counted", "single"),
+        "q2": ("counted", "single"),
+        "q3": ("counted", "food"),
+        "q4": ("unanswerable", None),
+        "q5": ("aside", "adversarial"),
+        "q6": ("unjudged", None),
+    }
+
+
+def test_sessions_are_remembered_as_they_were_lived(tmp_path: Path) -> None:
+    """By their start, the turns of one as in the file, even where times are equal and sessions are mixed."""
+    corpus = [
+        turn("late-1", "s2", "2024-03-02"),
+        turn("early-1", "s1", "2024-03-01"),
+        turn("late-2", "s2", "2024-03-02"),
+        turn("other", "s9", "2020-01-01", namespace="c2"),
+        turn("early-2", "s1", "2024-03-05"),
+    ]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, [asked("q", "x")], [("q", "other", 1)]))
+    assert [one.id for one in loaded.documents] == ["early-1", "early-2", "late-1", "late-2", "other"]
+    assert memory_id(9) < memory_id(10)
+
+
+def test_documents_become_memories_with_scope_time_and_the_rest_of_their_metadata(tmp_path: Path) -> None:
+    corpus = [turn("t1", "s1", "2024-03-01T10:00:00Z"), {"_id": "plain", "text": "A note."}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, [asked("q", "x")], [("q", "t1", 1)]))
+    first, second = drafts(loaded)
+    assert (first.scope.namespace, first.scope.session, first.type) == ("c1", "s1", "episode")
+    assert first.created_at == datetime(2024, 3, 1, 10, tzinfo=UTC)
+    assert first.metadata == {"speaker": "Ann"}
+    assert (second.scope.namespace, second.scope.session, second.type, second.created_at) == (
+        "default", None, "fact", None,
+    )  # fmt: skip
+
+
+def test_haystacks_name_documents_or_sessions(tmp_path: Path) -> None:
+    corpus = [turn("t1", "s1", None), turn("t2", "s1", None), turn("t3", "s2", None), {"_id": "doc", "text": "x"}]
+    queries = [asked("q1", "x", namespace="c1"), asked("q2", "x"), asked("q3", "x")]
+    haystacks = [{"query": "q1", "sessions": ["s1", "gone"]}, {"query": "q2", "documents": ["doc", "t3"]}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q1", "t1", 1)], haystacks))
+    assert [one.candidates for one in loaded.queries] == [{"t1", "t2"}, {"doc", "t3"}, None]
+
+
+def test_a_question_is_asked_at_its_date_else_when_its_namespace_ends(tmp_path: Path) -> None:
+    corpus = [turn("t1", "s1", "2024-03-01"), turn("t2", "s1", "2024-03-09"), turn("t3", "s2", "2024-05-01", "c2")]
+    queries = [
+        asked("dated", "x", namespace="c1", question_date="2024-04-01"),
+        asked("undated", "x", namespace="c1"),
+        asked("everywhere", "x"),
+    ]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("dated", "t1", 1)]))
+    places = {one.id: memory_id(number) for number, one in enumerate(loaded.documents)}
+    dates = {case.id: case.now.date().isoformat() for case in cases_of(loaded, places, loaded.queries)}
+    assert dates == {"dated": "2024-04-01", "undated": "2024-03-09", "everywhere": "2024-05-01"}
+
+
+def test_a_set_without_times_has_one_time_of_its_own(tiny: Path) -> None:
+    loaded = datasets.load(tiny)
+    places = {one.id: memory_id(number) for number, one in enumerate(loaded.documents)}
+    assert {case.now for case in cases_of(loaded, places, loaded.queries)} == {datasets.UNDATED}
+
+
+def test_strange_namespaces_get_names_of_their_own() -> None:
+    assert namespace_of("conv-26") == "conv-26" and namespace_of(None) == "default"
+    strange = {namespace_of("Conv 26"), namespace_of("conv 26")}
+    assert len(strange) == 2 and all(one.startswith("eval-") for one in strange)
+
+
+def test_swapped_questions_carry_the_other_names_and_no_judgements(tmp_path: Path) -> None:
+    corpus = [
+        turn("1", "s1", None, "c1", "Ann"), turn("2", "s1", None, "c1", "Bob"),
+        turn("3", "s2", None, "c2", "Cleo"), turn("4", "s2", None, "c2", "Dan"),
+    ]  # fmt: skip
+    queries = [
+        asked("q1", "What did Ann give to Bob? Annual gifts", namespace="c1"),
+        asked("q2", "Where is the key?", namespace="c1"),
+        asked("q3", "Does Dan sing?", namespace="c2"),
+    ]
+    loaded = datasets.load(
+        write_set(tmp_path / "set", corpus, queries, [("q1", "1", 1), ("q2", "2", 1), ("q3", "4", 1)])
+    )
+    found = datasets.swapped(loaded)
+    assert [(one.text, one.namespace, one.kind) for one in found] == [
+        ("What did Cleo give to Dan? Annual gifts", "c2", "unanswerable"),
+        ("Does Bob sing?", "c1", "unanswerable"),
+    ]
+    assert all(not one.relevant for one in found)
+
+
+def test_empty_documents_and_unknown_judgements_are_counted(tmp_path: Path) -> None:
+    corpus = [*CORPUS, {"_id": "empty", "text": "  "}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, QUERIES, [("q1", "a1", 1), ("q1", "empty", 1)]))
+    assert (loaded.empty, loaded.unknown_judgements) == (1, 1)
+    assert loaded.queries[0].relevant == {"a1": 1}
+
+
+def test_a_sample_is_spread_and_always_the_same(tiny: Path) -> None:
+    queries = datasets.load(tiny).queries
+    assert [one.id for one in datasets.sampled(queries, 3)] == ["q1", "q3", "q5"]
+    assert datasets.sampled(queries, 99) == list(queries)
+
+
+def test_the_hash_follows_the_data(tiny: Path) -> None:
+    before = datasets.load(tiny)
+    with (tiny / "queries.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"_id": "q7", "text": "new"}\n')
+    after = datasets.load(tiny)
+    assert before.data_hash != after.data_hash and before.corpus_hash == after.corpus_hash
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "place"),
+    [
+        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{nonsense\n', "corpus.jsonl:2"),
+        ("queries.jsonl", "[1]\n", "queries.jsonl:1"),
+        ("corpus.jsonl", '{"text": "x"}\n', "_id"),
+        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": "1", "text": "y"}\n', "twice"),
+        ("corpus.jsonl", '{"_id": "1", "text": "x", "metadata": {"created_at": "soon"}}\n', "1: 'soon'"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 a1 1\n", "test.tsv:2"),
+        ("haystacks.jsonl", '{"query": "q1"}\n', "haystacks.jsonl"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tiny: Path, file: str, text: str, place: str) -> None:
+    (tiny / file).write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=place.replace(".", r"\.")):
+        datasets.load(tiny)
+
+
+def test_what_is_missing_is_named(tmp_path: Path, tiny: Path) -> None:
+    with pytest.raises(NotFound, match="no data set"):
+        datasets.load(tmp_path / "nowhere")
+    (tiny / "qrels" / "test.tsv").unlink()
+    with pytest.raises(NotFound, match="qrels"):
+        datasets.load(tiny)
