@@ -21,7 +21,7 @@ from recollect import settings as configuration
 from recollect.adapters import open_embedder, open_reranker, open_store
 from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import InvalidInput, NotFound
-from recollect.domain.memory import Link, Memory, Receipt, Scope
+from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
 from recollect.domain.profile import Profile
 from recollect.domain.question import MODES, SORTS, Filter, Mode, SortBy
 from recollect.domain.recall import Expanded, Recall
@@ -202,6 +202,7 @@ class Engine(AbstractContextManager["Engine"]):
         scope: Scope | None = None,
         sessions: Sequence[str] = (),
         exclude: Iterable[str] = (),
+        only: Iterable[str] | None = None,
         type: str | Sequence[str] | None = None,
         tags: Sequence[str] = (),
         after: Time = None,
@@ -229,6 +230,7 @@ class Engine(AbstractContextManager["Engine"]):
             after=_moment(after),
             before=_moment(before),
             exclude=frozenset(exclude),
+            only=None if only is None else frozenset(only),
         )
         question = parse(
             query,
@@ -346,9 +348,15 @@ class Engine(AbstractContextManager["Engine"]):
         recollection.prune(self.settings.recollections, _now() - timedelta(days=RECOLLECTION_DAYS))
         return upkeep.UpkeepReport(embedded=embedded, touched=touched, tidied=self.store.care.tidy())
 
-    def consolidate(self, *, dry_run: bool = False, now: Time = None, limit: int = 10_000) -> upkeep.Consolidation:
+    def consolidate(
+        self, *, dry_run: bool = False, now: Time = None, limit: int = 10_000, namespace: str = DEFAULT_NAMESPACE,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> upkeep.Consolidation:  # fmt: skip
         """Merge what write-time checks missed. Nothing is lost: the kept memory supersedes the others."""
-        return upkeep.consolidate(self.store, self.embedder, dry_run=dry_run, now=_moment(now) or _now(), limit=limit)
+        return upkeep.consolidate(
+            self.store, self.embedder, dry_run=dry_run, now=_moment(now) or _now(), limit=limit, namespace=namespace,
+            progress=progress,
+        )  # fmt: skip
 
     def embedding_progress(self) -> EmbeddingProgress | None:
         """How much of the store has vectors of the current model; None without an embedder."""

@@ -16,7 +16,7 @@ from recollect.domain.memory import Memory
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store, TextMatches
-from recollect.stores.sqlite import filters, fulltext, open_sqlite
+from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite
 from recollect.stores.sqlite.schema import MARK
 
 WORDS = [
@@ -90,8 +90,8 @@ CASES: list[tuple[Node, str]] = [
 @pytest.fixture(params=["all words find", "rare words find"])
 def two_phase(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "rare words find":
-        monkeypatch.setattr(fulltext, "LARGE_INDEX", 10)
-        monkeypatch.setattr(fulltext, "FOUND_POSTINGS", 300)
+        monkeypatch.setattr(finding, "LARGE_INDEX", 10)
+        monkeypatch.setattr(finding, "FOUND_POSTINGS", 300)
         monkeypatch.setattr(fulltext, "COMMON_COUNT", 20)
         monkeypatch.setattr(filters, "SMALL_SCOPE", 10)
 

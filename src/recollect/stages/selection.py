@@ -41,7 +41,8 @@ def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected
         else:
             taken.add(head.id)
             moved = one if head.id == one.id else replace(one, memory=head, redirected_from=one.id, passage=None)
-            kept.append(replace(moved, resolved_by=resolutions.get(head.id, ())))
+            resolved = resolutions.get(head.id, ())
+            kept.append(replace(moved, resolved_by=resolved) if resolved else moved)
     return kept, dropped
 
 

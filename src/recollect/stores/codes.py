@@ -40,9 +40,9 @@ Fetch: TypeAlias = Callable[[Ints], Floats]
 Allowed: TypeAlias = Ints | Callable[[Ints], Flags]
 
 EXACT_ROWS = 20_000  # 30 MB of float32 and a scan of 2 to 3 ms, which codes do not beat
-SHARP_ROWS = 49_152  # at least, or an eighth of all rows
-FINE_ROWS = 10_240  # and 1 / 128 of all rows
-HEAD_ROWS = 50  # and twice the limit: with these, recall@100 is over 0.99 on real embeddings up to a million rows
+SHARP_ROWS = 32_768  # at least, or an eighth of all rows
+FINE_ROWS = 8_192  # and 1 / 128 of all rows
+HEAD_ROWS = 50  # and 1.5 times the limit: with these, recall@100 is over 0.99 on real embeddings up to a million rows
 SEGMENT_ROWS = 65_536  # appends fill a segment and never move one
 STEP_ROWS = 16_384  # words, popcounts and sums of one step stay in a 512 KiB second-level cache
 FLOAT_SLACK = 1e-4  # a float32 dot product of unit vectors is nearer than this to the float64 one
@@ -300,9 +300,9 @@ def _search_vectors(unit: Doubles, limit: int, parts: list[Part]) -> list[Found]
 
 def _candidates(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
     """Rows and owners worth an exact look; widens by itself when few owners hold the best rows."""
-    total, wider = sum(map(len, parts)), max(1, -(-limit // 100))
+    total, wider = sum(map(len, parts)), math.sqrt(max(1.0, limit / 100))
     while True:
-        sharp, fine = wider * max(SHARP_ROWS, total // 8), wider * (FINE_ROWS + total // 128)
+        sharp, fine = int(wider * max(SHARP_ROWS, total // 8)), int(wider * (FINE_ROWS + total // 128))
         some = parts
         if total > sharp:
             some = _best(parts, np.concatenate([_sign_scores(part, probe, ()) for part in parts]), sharp)
@@ -310,7 +310,7 @@ def _candidates(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints
             some = _best(some, np.concatenate([_sign_scores(part, probe, probe.masks) for part in some]), fine)
         scores = np.concatenate([_nibble_scores(part, probe) for part in some])
         rows, owners = _joined(some, "rows"), _joined(some, "owners")
-        head, found = _head(scores, owners, rows, HEAD_ROWS + 2 * limit)
+        head, found = _head(scores, owners, rows, HEAD_ROWS + limit + limit // 2)
         if found >= limit or len(rows) == total:
             return rows[head], owners[head]
         wider *= 4

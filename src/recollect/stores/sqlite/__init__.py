@@ -28,6 +28,7 @@ from recollect.stores.sqlite.connection import (
 from recollect.stores.sqlite.fulltext import SqliteText
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.links import SqliteLinks
+from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.records import SqliteRecords
 from recollect.stores.sqlite.scan import Scans, drop_sidecars
 from recollect.stores.sqlite.schema import MIGRATIONS, Migration, migrate, require_known, version_of
@@ -126,11 +127,12 @@ def _store(
         for closer in closers:
             closer()
 
-    scans = Scans(path)
+    postings = Postings()
+    scans = Scans(path, postings)
     return Store(
         records=SqliteRecords(readers, writer),
         care=SqliteCare(readers, writer, scans, path),
-        text=SqliteText(readers, writer, search_s),
+        text=SqliteText(readers, writer, postings, search_s),
         vectors=SqliteVectors(readers, writer, scans, clock),
         links=SqliteLinks(readers),
         close=close,

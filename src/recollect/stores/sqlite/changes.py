@@ -11,7 +11,7 @@ from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.filters import scope_text
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import drop_vectors, enqueue
+from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text
 from recollect.stores.sqlite.rows import (
     SOURCE,
     dump_json,
@@ -177,6 +177,7 @@ def _unindex(row: int, content: str, namespace: str, writing: Writing) -> frozen
     )
     connection.execute("DELETE FROM texts WHERE row = ?", (row,))
     writing.count_text(text, namespace, -1)
+    log_text(writing, row)
     return text.words
 
 

@@ -27,6 +27,9 @@ class Conditions:
     values: tuple[Any, ...]
 
 
+EVERYTHING = Conditions("1", ())
+
+
 def conditions(filter: Filter) -> Conditions:
     """Every field of the filter."""
     scope = scope_conditions(filter)
@@ -77,13 +80,6 @@ def unindexed_conditions(filter: Filter) -> Conditions:
         parts.append("m.id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(sorted(filter.only)))
     return Conditions(" AND ".join(parts) or "1", tuple(values))
-
-
-def is_whole_store(connection: Connection, filter: Filter) -> bool:
-    """Whether the filter lets everything through, because there is only its namespace."""
-    if filter != Filter(namespace=filter.namespace):
-        return False
-    return covers_store(connection, filter.namespace)
 
 
 def covers_store(connection: Connection, namespace: str) -> bool:

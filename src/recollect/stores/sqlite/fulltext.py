@@ -1,4 +1,4 @@
-"""Full text in two phases: the rarer words of a query find candidates by FTS5's rank, all its words are counted.
+"""Full text in two phases: the rarer words of a query find candidates (see `finding`), then all words are counted.
 
 Scoring is FTS5's whole cost, so in a large index words that many memories hold are left to the second phase, which
 counts them in the kept token streams of the candidates alone. The lexical leg turns the counts into BM25.
@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 
 import apsw
 import numpy as np
@@ -23,39 +22,29 @@ from recollect.domain.query import Node, Unit, units
 from recollect.domain.question import Filter
 from recollect.ports import TextMatches
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
-from recollect.stores.sqlite.expressions import Run, expression, finders, runs_of
-from recollect.stores.sqlite.filters import (
-    conditions,
-    covers_store,
-    scope_expression,
-    scope_index,
-    unindexed_conditions,
-)
+from recollect.stores.sqlite.expressions import Run, runs_of
+from recollect.stores.sqlite.filters import conditions
+from recollect.stores.sqlite.finding import Search, find
 from recollect.stores.sqlite.ledger import Writing, counter
+from recollect.stores.sqlite.postings import Postings
+from recollect.stores.sqlite.scopes import without_idle_times
 from recollect.stores.sqlite.tokens import Streams, Tokenizer, token_hash
 from recollect.stores.sqlite.words import Lookalikes
 from recollect.stores.sqlite.writer import Writer
 
-LARGE_INDEX = 20_000
-"""From so many memories on, common words do not find."""
-FOUND_POSTINGS = 20_000
-FOUND_SHARE = 0.04
-"""The rarest words of a query find as long as together they are in no more memories: what FTS5 scores is bounded."""
-LEAST_FINDERS = 3
 COMMON_COUNT = 1_000
 """A term that so many memories hold is counted by every write from then on, instead of by every search."""
-CANDIDATES_PER_HIT = 6
-LEAST_CANDIDATES = 200
-SMALL_CANDIDATES = 1_000
+SPARE_CANDIDATES = 16
 STEPS_BETWEEN_LOOKS = 20_000
 
 
 class SqliteText:
     """The TextIndex port."""
 
-    def __init__(self, readers: Readers, writer: Writer | None, deadline_s: float) -> None:
+    def __init__(self, readers: Readers, writer: Writer | None, postings: Postings, deadline_s: float) -> None:
         self._readers = readers
         self._writer = writer
+        self._postings = postings
         self._deadline_s = deadline_s
         self._lookalikes = Lookalikes()
         self._own = apsw.Connection(":memory:")
@@ -70,19 +59,22 @@ class SqliteText:
         asked = units(query)
         with self._readers.reading() as connection, self._bounded(connection):
             documents, tokens = counter(connection, "documents"), counter(connection, "tokens")
-            counted = self._unit_frequencies(connection, asked, runs)
+            search = Search(
+                query, runs, without_idle_times(connection, filter), limit, weights,
+                self._unit_frequencies(connection, asked, runs), documents, tokens / documents if documents else 0.0,
+            )  # fmt: skip
             compiled, found = "", list[int]()
             if limit > 0 and documents:
-                compiled, found = _find(connection, query, runs, filter, limit, weights, counted, documents)
-            ids, lengths, counts = self._count(connection, found, filter, [runs[unit] for unit in asked])
+                compiled, found = find(connection, search, self._postings)
+            ids, lengths, counts = self._count(connection, found, asked, search)
         return TextMatches(
             ids=ids,
             lengths=lengths,
             counts=counts,
             units=asked,
-            frequencies=np.array([counted[unit] for unit in asked], dtype=np.float64),
+            frequencies=_frequencies_of(asked, search),
             documents=documents,
-            average_length=tokens / documents if documents else 0.0,
+            average_length=search.average_length,
             compiled=compiled,
         )
 
@@ -139,91 +131,67 @@ class SqliteText:
         return [known[term] for term in terms]
 
     def _count(
-        self, connection: Connection, found: Sequence[int], filter: Filter, runs: Sequence[Run]
+        self, connection: Connection, found: Sequence[int], asked: Sequence[Unit], search: Search
     ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64]]:
         """Ids, lengths and counts of the candidates; the filter is checked once more on the memories themselves."""
-        needs_text = any(run.open_end and run.tokens for run in runs)
-        scope = conditions(filter)
-        columns = "m.id, t.content_tokens, t.tokens" + (", m.content, t.tags" if needs_text else "")
         kept = rows(
             connection,
-            f"SELECT {columns} FROM texts t CROSS JOIN memories m ON m.row = t.row"
-            f" WHERE t.row IN (SELECT value FROM json_each(?)) AND {scope.sql}",
-            (json.dumps(found), *scope.values),
+            "SELECT row, content_tokens, tokens FROM texts WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(found),),
         )
+        numbers = np.array([row[0] for row in kept], dtype=np.int64)
         streams = Streams([row[2] for row in kept], [row[1] for row in kept])
-        counts = np.zeros((len(kept), len(runs), 2), dtype=np.float64)
-        if kept:
-            texts = self._retokenized(kept) if needs_text else []
-            for number, run in enumerate(runs):
-                if run.open_end and run.tokens:
-                    counts[:, number, :] = [[_open_count(column, run.tokens) for column in text] for text in texts]
-                elif run.tokens:
-                    counts[:, number, :] = streams.count([token_hash(token) for token in run.tokens])
-        return tuple(row[0] for row in kept), streams.lengths, counts
+        counts = np.zeros((len(kept), len(asked), 2), dtype=np.float64)
+        runs = [search.runs[unit] for unit in asked]
+        texts = self._retokenized(connection, numbers) if any(run.open_end and run.tokens for run in runs) else []
+        for number, run in enumerate(runs if kept else ()):
+            if run.open_end and run.tokens:
+                counts[:, number, :] = [[_open_count(column, run.tokens) for column in text] for text in texts]
+            elif run.tokens:
+                counts[:, number, :] = streams.count([token_hash(token) for token in run.tokens])
+        best = np.flatnonzero(counts.any(axis=(1, 2)))
+        if search.is_large:
+            best = best[_best(counts[best], streams.lengths[best], asked, search)]
+        scope = conditions(search.filter)
+        ids: dict[int, str] = dict(
+            rows(
+                connection,
+                f"SELECT m.row, m.id FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {scope.sql}",
+                (json.dumps(numbers[best].tolist()), *scope.values),
+            )
+        )
+        best = np.array([place for place in best.tolist() if kept[place][0] in ids], dtype=np.int64)
+        return tuple(ids[kept[place][0]] for place in best.tolist()), streams.lengths[best], counts[best]
 
-    def _retokenized(self, kept: Sequence[tuple[str, int, bytes, str, str]]) -> list[tuple[list[str], list[str]]]:
+    def _retokenized(self, connection: Connection, numbers: NDArray[np.int64]) -> list[tuple[list[str], list[str]]]:
         """Prefixes need the tokens themselves, which the streams do not hold."""
+        found = rows(
+            connection,
+            "SELECT row, content, tags FROM indexed_texts WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(numbers.tolist()),),
+        )
         with self._lock:
-            return [(self._tokenizer.tokens(row[3]), self._tokenizer.tokens(row[4])) for row in kept]
+            tokens = {row: (self._tokenizer.tokens(text), self._tokenizer.tokens(tags)) for row, text, tags in found}
+        return [tokens[row] for row in numbers.tolist()]
 
 
-def _find(
-    connection: Connection,
-    query: Node,
-    runs: dict[Unit, Run],
-    filter: Filter,
-    limit: int,
-    weights: Sequence[float],
-    counted: dict[Unit, int],
-    documents: int,
-) -> tuple[str, list[int]]:
-    """Phase one: the rows of the best candidates by FTS5's rank, and the expression that found them."""
-    whole = expression(query, runs)
-    if whole is None:
-        return "", []
-    wanted = max(CANDIDATES_PER_HIT * limit, SMALL_CANDIDATES if documents < LARGE_INDEX else LEAST_CANDIDATES)
-    left_out = _common(query, runs, counted, documents)
-    if left_out and scope_index(connection, filter) is None:  # a small scope bounds the work by itself
-        rare = expression(query, runs, left_out)
-        if rare is not None:
-            compiled, found = _ranked(connection, rare, filter, wanted, weights)
-            if len(found) >= limit:
-                return compiled, found
-    return _ranked(connection, whole, filter, wanted, weights)
+def _frequencies_of(asked: Sequence[Unit], search: Search) -> NDArray[np.float64]:
+    return np.array([search.counted[unit] for unit in asked], dtype=np.float64)
 
 
-def _common(query: Node, runs: dict[Unit, Run], counted: dict[Unit, int], documents: int) -> set[Unit]:
-    """The units that are left to scoring: in a large index the common ones, as long as three others find."""
-    if documents < LARGE_INDEX:
-        return set()
-    present = [unit for unit in finders(query) if runs[unit].tokens and counted[unit] > 0]
-    present.sort(key=lambda unit: counted[unit])
-    most = max(FOUND_POSTINGS, int(FOUND_SHARE * documents))
-    sums = accumulate(counted[unit] for unit in present)
-    return {
-        unit for place, (unit, together) in enumerate(zip(present, sums)) if place >= LEAST_FINDERS and together > most
-    }
-
-
-def _ranked(
-    connection: Connection, text: str, filter: Filter, wanted: int, weights: Sequence[float]
-) -> tuple[str, list[int]]:
-    """The best rows in scope. Scope terms have weight 0: they restrict, they do not score."""
-    demands, refusals = scope_expression(filter, covers_store(connection, filter.namespace))
-    compiled = " AND ".join([*demands, f"{{content tags}} : ({text})"])
-    for refusal in refusals:
-        compiled = f"({compiled}) NOT {refusal}"
-    rest = unindexed_conditions(filter)
-    join = "" if rest.sql == "1" else " CROSS JOIN memories m ON m.row = f.rowid"
-    rank = f"bm25({float(weights[0])!r}, {float(weights[1])!r}, 0.0)"
-    found = rows(
-        connection,
-        f"SELECT f.rowid FROM fulltext f{join} WHERE f.fulltext MATCH ? AND f.rank MATCH ? AND {rest.sql}"
-        " ORDER BY f.rank LIMIT ?",
-        (compiled, rank, *rest.values, wanted),
-    )
-    return compiled, [row for (row,) in found]
+def _best(
+    counts: NDArray[np.float64], lengths: NDArray[np.float64], asked: Sequence[Unit], search: Search
+) -> NDArray[np.int64]:
+    """The places of somewhat more than `limit` candidates, by FTS5's own formula; the lexical leg has its own."""
+    most = search.limit + search.limit // 4 + SPARE_CANDIDATES + len(search.filter.exclude)
+    if len(counts) <= most:
+        return np.arange(len(counts))
+    held = _frequencies_of(asked, search)
+    inverse = np.maximum(np.log(np.maximum((search.documents - held + 0.5) / (held + 0.5), 1e-300)), 1e-6)
+    occurring = counts @ np.asarray(search.weights, dtype=np.float64)
+    damping = 1.2 * (0.25 + 0.75 * lengths / (search.average_length or 1.0))
+    scores = (inverse * occurring * 2.2 / (occurring + damping[:, None])).sum(axis=1)
+    return np.sort(np.argsort(-scores, kind="stable")[:most])
 
 
 def _occurrences(connection: Connection, run: Run) -> int:

@@ -26,6 +26,7 @@ class Ledger:
     done: Counter[int] = field(default_factory=Counter[int])
     purge: bool = False
     logged: bool = False
+    rewritten: bool = False
 
     def add(self, other: Ledger) -> None:
         """Take over the sums of changes that are certain."""
@@ -38,6 +39,7 @@ class Ledger:
         self.done.update(other.done)
         self.purge |= other.purge
         self.logged |= other.logged
+        self.rewritten |= other.rewritten
 
 
 class Writing:
@@ -129,6 +131,8 @@ class Writing:
             execute("UPDATE counters SET value = 1 WHERE name = 'purge'")
             execute("UPDATE counters SET value = value + 1 WHERE name = 'purges'")
             execute("UPDATE models SET saved = NULL")
+        if ledger.rewritten:
+            execute("INSERT INTO counters VALUES ('rewrites', 1) ON CONFLICT DO UPDATE SET value = value + 1")
         if ledger.logged:
             execute(
                 "DELETE FROM vector_log WHERE sequence <= (SELECT max(sequence) FROM vector_log) - ?", (LOGGED_VECTORS,)

@@ -21,19 +21,20 @@ FROM (
 ORDER BY l.created_at, a.id, l.type, b.id
 """
 
-TURNS = """
-SELECT id FROM memories
-WHERE id IN (SELECT value FROM json_each(?)) AND type = 'episode' AND session IS NOT NULL
+# The turns of one conversation around each of some turns, on either side nearest first. An index serves the order.
+_SIDE = """(
+    SELECT json_group_array(id ORDER BY created_at {way}, row {way}) FROM (
+        SELECT m.id, m.created_at, m.row FROM memories m
+        WHERE m.namespace = t.namespace AND m.session = t.session AND m.project IS t.project AND m.type = 'episode'
+        AND (m.created_at, m.row) {side} (t.created_at, t.row) AND m.created_at {bound} t.created_at
+        ORDER BY m.created_at {way}, m.row {way} LIMIT {most}
+    )
+)"""
+AROUND = f"""
+SELECT t.id, {_SIDE.format(side="<", bound="<=", way="DESC", most="?2")},
+{_SIDE.format(side=">", bound=">=", way="ASC", most="?3")}
+FROM memories t WHERE t.id IN (SELECT value FROM json_each(?1)) AND t.type = 'episode' AND t.session IS NOT NULL
 """
-# The turns of one conversation on one side of a turn, nearest first. An index serves the order.
-_SIDE = """
-SELECT m.id FROM memories m JOIN memories t ON t.id = ?1 AND t.type = 'episode' AND t.session IS NOT NULL
-WHERE m.namespace = t.namespace AND m.session = t.session AND m.project IS t.project AND m.type = 'episode'
-AND (m.created_at, m.row) {side} (t.created_at, t.row) AND m.created_at {bound} t.created_at
-ORDER BY m.created_at {way}, m.row {way} LIMIT ?2
-"""
-EARLIER = _SIDE.format(side="<", bound="<=", way="DESC")
-LATER = _SIDE.format(side=">", bound=">=", way="ASC")
 
 
 def link_checksum(source: int, type: str, target: int, created_at: int) -> int:
@@ -59,11 +60,11 @@ class SqliteLinks:
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
         found: dict[str, list[tuple[int, str]]] = {}
         with self._readers.borrow() as connection:
-            for (id,) in rows(connection, TURNS, (json.dumps(list(ids)),)):
-                earlier = rows(connection, EARLIER, (id, before)) if before > 0 else []
-                later = rows(connection, LATER, (id, after)) if after > 0 else []
-                around = [(-place, row[0]) for place, row in reversed(list(enumerate(earlier, start=1)))]
-                around += [(place, row[0]) for place, row in enumerate(later, start=1)]
-                if around:
-                    found[id] = around
+            turns = rows(connection, AROUND, (json.dumps(list(ids)), max(before, 0), max(after, 0)))
+        for id, *sides in turns:
+            earlier, later = (list[str](json.loads(side)) for side in sides)
+            around = [(-place, other) for place, other in enumerate(earlier, start=1)][::-1]
+            around += enumerate(later, start=1)
+            if around:
+                found[id] = around
         return found

@@ -13,6 +13,8 @@ from recollect.stores.sqlite.ledger import Writing
 ROW_BITS = 38
 PASSAGE_BITS = 10
 MAX_PASSAGES = 1 << PASSAGE_BITS
+TEXTS = 0
+"""Stands in the vector log for "the text of this memory changed", in the place of a model."""
 FIRST_RETRY_MS = 1_000
 LAST_RETRY_MS = 3_600_000
 
@@ -45,6 +47,20 @@ def log(writing: Writing, model: int, row: int) -> None:
     """Tell the scan indexes of all processes that the vectors of a memory are different now."""
     writing.connection.execute("INSERT INTO vector_log (model, row) VALUES (?, ?)", (model, row))
     writing.ledger.logged = True
+
+
+def logged_span(connection: Connection) -> tuple[int, int]:
+    """The first and the last entry of the log. Asked for one by one: for both at once SQLite would read all of it."""
+    return one(
+        connection,
+        "SELECT ifnull((SELECT min(sequence) FROM vector_log), 0), ifnull((SELECT max(sequence) FROM vector_log), 0)",
+    )
+
+
+def log_text(writing: Writing, row: int) -> None:
+    """Tell the lists of all processes that a text they know has changed or is gone."""
+    log(writing, TEXTS, row)
+    writing.ledger.rewritten = True
 
 
 def register(writing: Writing, model: str) -> int:

@@ -8,7 +8,7 @@ from recollect.stores.sqlite.changes import index
 from recollect.stores.sqlite.connection import rows
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, place
+from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, TEXTS, place
 from recollect.stores.sqlite.rows import SOURCE, decode, is_sound, text_number
 from recollect.stores.sqlite.vectors import vector_checksum
 
@@ -47,6 +47,8 @@ def _texts(writing: Writing) -> None:
         connection.execute(f"DELETE FROM {table}")
     connection.execute("UPDATE counters SET value = 0 WHERE name IN ('documents', 'tokens')")
     connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'words_removed'")
+    connection.execute("INSERT INTO vector_log (model, row) SELECT ?, row FROM memories", (TEXTS,))
+    writing.ledger.logged = writing.ledger.rewritten = True
     writing.forget_words()
     writing.reload()
     numbers = [number for (number,) in rows(connection, "SELECT row FROM memories ORDER BY row")]

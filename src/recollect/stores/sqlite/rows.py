@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from recollect.domain.errors import Corrupt, InvalidInput
@@ -95,25 +96,37 @@ def decode(row: tuple[Any, ...]) -> Memory:
     if not sound:
         raise Corrupt(f"memory {row[0]} fails its checksum", "run doctor, then restore the memory from a backup")
     metadata: Mapping[str, Any] = json.loads(row[15]) if row[15] != "{}" else EMPTY
+    created_at = from_ms(row[5])
+    # By place: a recall decodes hundreds, and names cost as much as all the rest.
     return Memory(
-        id=row[0],
-        content=row[16],
-        type=row[4],
-        tags=tuple(json.loads(row[14])) if row[14] != "[]" else (),
-        confidence=row[10],
-        importance=row[11],
-        scope=Scope(row[1], row[2], row[3]),
-        source=row[12],
-        key=row[13],
-        created_at=from_ms(row[5]),
-        updated_at=from_ms(row[6]),
-        accessed_at=from_ms(row[17]),
-        access_count=row[18],
-        pinned=bool(row[8]),
-        sensitive=bool(row[9]),
-        metadata=metadata,
-        version=row[7],
+        row[0],
+        row[16],
+        row[4],
+        _tags(row[14]),
+        row[10],
+        row[11],
+        _scope(row[1], row[2], row[3]),
+        row[12],
+        row[13],
+        created_at,
+        created_at if row[6] == row[5] else from_ms(row[6]),
+        created_at if row[17] == row[5] else from_ms(row[17]),
+        row[18],
+        bool(row[8]),
+        bool(row[9]),
+        metadata,
+        row[7],
     )
+
+
+@lru_cache(maxsize=4096)
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _scope(namespace: str, project: str | None, session: str | None) -> Scope:
+    return Scope(namespace, project, session)
 
 
 def text_number(content: str) -> int:

@@ -11,23 +11,29 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.question import Filter
 from recollect.ports import Vector
-from recollect.stores.codes import CodeIndex
+from recollect.stores.codes import Allowed, CodeIndex
 from recollect.stores.sqlite.connection import Connection, one, rows
-from recollect.stores.sqlite.filters import conditions, is_whole_store, scope_index
-from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, place
+from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, logged_span, place
+from recollect.stores.sqlite.postings import Postings
+from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
 
 ROW_MASK = (1 << ROW_BITS) - 1
 LOADED_ROWS = 16_384
 REPLACED_ROWS = 500
 TIES = 32
 """So many more are asked for, because ties are broken by id, which the scan does not know."""
+TABLE_SHARE = 50
 WORTH_SAVING = 20_000
+
+VectorRows = dict[int, tuple[Any, ...]]
+"""Rows of the table of vectors, by place."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -45,27 +51,37 @@ class Scan:
 class Scans:
     """All models' scans, shared by the threads of a process. `path` is the store's file, None in memory."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, postings: Postings) -> None:
         self._path = path
+        self._postings = postings
         self._lock = threading.Lock()
         self._scans: dict[int, Scan] = {}
 
-    def nearest(self, connection: Connection, model: int, vector: Vector, filter: Filter, limit: int) -> list[int]:
-        """The rows of the memories in scope with the best cosines, a few more than `limit` if there are."""
+    def nearest(
+        self, connection: Connection, model: int, vector: Vector, filter: Filter, limit: int
+    ) -> tuple[list[int], VectorRows]:
+        """The rows of the memories in scope with the best cosines, a few more than `limit` if there are.
+
+        With them comes what had to be read of the vectors: by place, all columns.
+        """
         with self._lock:
             scan = self._current(connection, model, len(vector))
         if not len(scan.index):
-            return []
-        allowed = None if is_whole_store(connection, filter) else allowed_rows(connection, filter)
+            return [], {}
+        allowed = _allowed(connection, self._postings, filter)
+        read: VectorRows = {}
 
         def fetch(keys: Ints) -> Floats:
-            return _vectors_at(connection, keys, len(vector))
+            read.update(_vectors_at(connection, keys))
+            gone = np.full(len(vector), np.nan, dtype="<f4").tobytes()
+            data = b"".join([read[key][4] if key in read else gone for key in keys.tolist()])
+            return np.frombuffer(data, dtype="<f4").reshape(len(keys), len(vector))
 
-        return [found.owner for found in scan.index.search(vector, limit + TIES, fetch, allowed)]
+        return [found.owner for found in scan.index.search(vector, limit + TIES, fetch, allowed)], read
 
     def _current(self, connection: Connection, model: int, dimension: int) -> Scan:
         """The model's scan as of this connection's view of the file, or a later one."""
-        first, last = one(connection, "SELECT ifnull(min(sequence), 0), ifnull(max(sequence), 0) FROM vector_log")
+        first, last = logged_span(connection)
         scan = self._scans.get(model)
         if scan is None:
             scan = self._loaded(connection, model, dimension)
@@ -115,13 +131,15 @@ def _stamp(connection: Connection, model: int, sequence: int) -> str:
     return f"{identity}:{model}:{sequence}"
 
 
-def allowed_rows(connection: Connection, filter: Filter) -> Ints:
-    """The rows of all embedded memories in scope."""
-    scope = conditions(filter)
-    index = scope_index(connection, filter)
-    by = f" INDEXED BY {index}" if index else ""
-    found = rows(connection, f"SELECT m.row FROM memories m{by} WHERE {scope.sql} AND m.embedded > 0", scope.values)
-    return np.fromiter((row for (row,) in found), dtype=np.int64, count=len(found))
+def _allowed(connection: Connection, postings: Postings, filter: Filter) -> Allowed | None:
+    """The rows in scope, or for many of them a table to look them up; None when there is nothing to restrict."""
+    view = postings.view(connection)
+    found = rows_in_scope(connection, postings, without_idle_times(connection, filter), view)
+    if found is None or len(found) * TABLE_SHARE < view.top:
+        return None if found is None else found.astype(np.int64)
+    table = np.zeros(view.top + 2, np.bool_)  # the last place stands for memories that came later
+    table[found] = True
+    return lambda owners: np.take(table, owners, mode="clip")
 
 
 def _owner(keys: Ints) -> Ints:
@@ -174,15 +192,11 @@ def _follow(connection: Connection, model: int, scan: Scan, last: int) -> None:
     scan.sequence = last
 
 
-def _vectors_at(connection: Connection, keys: Ints, dimension: int) -> Floats:
-    """The full vectors at these places, NaN where there is none any more."""
-    found = dict(
-        rows(
-            connection,
-            "SELECT place, data FROM vectors WHERE place IN (SELECT value FROM json_each(?))",
-            (json.dumps(keys.tolist()),),
-        )
+def _vectors_at(connection: Connection, keys: Ints) -> VectorRows:
+    """The vectors at these places, those that are still there."""
+    found = rows(
+        connection,
+        "SELECT place, start, stop, checksum, data FROM vectors WHERE place IN (SELECT value FROM json_each(?))",
+        (json.dumps(keys.tolist()),),
     )
-    gone = np.full(dimension, np.nan, dtype="<f4").tobytes()
-    data = b"".join([found.get(key, gone) for key in keys.tolist()])
-    return np.frombuffer(data, dtype="<f4").reshape(len(keys), dimension)
+    return {row[0]: row for row in found}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
+from recollect.stores.sqlite.filters import EVERYTHING, Conditions, conditions
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.outbox import (
     MAX_PASSAGES,
@@ -31,10 +33,23 @@ from recollect.stores.sqlite.outbox import (
     waiting,
 )
 from recollect.stores.sqlite.records import run
-from recollect.stores.sqlite.scan import Scans
+from recollect.stores.sqlite.scan import Scans, VectorRows
 from recollect.stores.sqlite.writer import Writer
 
 ROW_MASK = (1 << ROW_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the last search found: the same question is asked for the cosines of its candidates right after."""
+
+    state: tuple[int, int, bytes] = (0, 0, b"")
+    hits: Mapping[str, Hit] = field(default_factory=dict[str, Hit])
+
+
+def _state(connection: Connection, model: int, vector: Vector) -> tuple[int, int, bytes]:
+    """Equal states have equal cosines: model, last change of any vector, question."""
+    return model, one(connection, "SELECT max(sequence) FROM vector_log") or 0, vector.tobytes()
 
 
 class SqliteVectors:
@@ -47,14 +62,16 @@ class SqliteVectors:
         self._writer = writer
         self._scans = scans
         self._clock = clock
+        self._judged = _Judged()
 
     def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
         with self._readers.reading() as connection:
             number = _checked(connection, model, vector)
             if number is None or limit <= 0:
                 return []
-            found = self._scans.nearest(connection, number, vector, filter, limit)
-            hits = _hits(connection, number, vector, found)
+            found, read = self._scans.nearest(connection, number, vector, filter, limit)
+            hits = _hits(connection, number, vector, found, conditions(filter), read)
+            self._judged = _Judged(_state(connection, number, vector), {hit.id: hit for hit in hits})
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
         return sorted(close, key=lambda hit: (-hit.score, hit.id))[:limit]
 
@@ -63,12 +80,15 @@ class SqliteVectors:
             number = _checked(connection, model, vector)
             if number is None or not ids:
                 return {}
+            judged = self._judged
+            known = judged.hits if judged.state == _state(connection, number, vector) else dict[str, Hit]()
             found = rows(
                 connection,
                 "SELECT row FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND embedded > 0",
-                (json.dumps(list(ids)),),
+                (json.dumps([id for id in ids if id not in known]),),
             )
-            return {hit.id: hit for hit in _hits(connection, number, vector, [row for (row,) in found])}
+            fresh = {hit.id: hit for hit in _hits(connection, number, vector, [row for (row,) in found])}
+        return {id: hit for id in ids if (hit := known.get(id) or fresh.get(id)) is not None}
 
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
         now_ms = int(self._clock() * 1000)
@@ -164,15 +184,16 @@ def vector_checksum(key: int, start: int | None, stop: int | None, data: bytes) 
     return zlib.crc32(data, zlib.crc32(repr((key, start, stop)).encode()))
 
 
-def _hits(connection: Connection, model: int, vector: Vector, memory_rows: Sequence[int]) -> list[Hit]:
-    """The exact cosine of each memory, at its best passage, from the vectors in the file."""
-    ranges = json.dumps([[place(model, row), place(model, row, MAX_PASSAGES - 1)] for row in memory_rows])
-    found = rows(
-        connection,
-        "SELECT v.place, v.start, v.stop, v.checksum, v.data FROM json_each(?) j CROSS JOIN vectors v"
-        " WHERE v.place BETWEEN j.value ->> 0 AND j.value ->> 1",
-        (ranges,),
-    )
+def _hits(
+    connection: Connection,
+    model: int,
+    vector: Vector,
+    memory_rows: Sequence[int],
+    scope: Conditions = EVERYTHING,
+    read: VectorRows | None = None,
+) -> list[Hit]:
+    """The exact cosine of each memory, at its best passage, from the vectors in the file (or `read` from it before)."""
+    found = _rows_of(connection, model, memory_rows, read or {})
     if not found:
         return []
     if any(vector_checksum(key, start, stop, data) != checksum for key, start, stop, checksum, data in found):
@@ -183,8 +204,8 @@ def _hits(connection: Connection, model: int, vector: Vector, memory_rows: Seque
     ids = dict(
         rows(
             connection,
-            "SELECT row, id FROM memories WHERE row IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(memory_rows)),),
+            f"SELECT m.row, m.id FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {scope.sql}",
+            (json.dumps(list(memory_rows)), *scope.values),
         )
     )
     best: dict[int, Hit] = {}
@@ -193,3 +214,23 @@ def _hits(connection: Connection, model: int, vector: Vector, memory_rows: Seque
         if row in ids and (row not in best or score > best[row].score):
             best[row] = Hit(ids[row], score, None if start is None else Passage(start, stop))
     return list(best.values())
+
+
+def _rows_of(connection: Connection, model: int, memory_rows: Sequence[int], read: VectorRows) -> list[tuple[Any, ...]]:
+    """All vectors of these memories. One without passages has a single vector, which may have been read already."""
+    known = [row for number in memory_rows if (row := read.get(place(model, number))) is not None and row[1] is None]
+    done = {row[0] for row in known}
+    ranges = [
+        [place(model, number), place(model, number, MAX_PASSAGES - 1)]
+        for number in memory_rows
+        if place(model, number) not in done
+    ]
+    if not ranges:
+        return known
+    fresh = rows(
+        connection,
+        "SELECT v.place, v.start, v.stop, v.checksum, v.data FROM json_each(?) j CROSS JOIN vectors v"
+        " WHERE v.place BETWEEN j.value ->> 0 AND j.value ->> 1",
+        (json.dumps(ranges),),
+    )
+    return known + fresh

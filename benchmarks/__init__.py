@@ -1,0 +1,1 @@
+"""Speed of recollect, side by side with what one would otherwise use. Run `python -m benchmarks --help`."""

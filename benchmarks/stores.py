@@ -1,0 +1,127 @@
+"""Filling recollect's store, and the bare tables that one would otherwise write: the same rows, the same vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+from benchmarks.corpus import Corpus
+from benchmarks.meaning import Floats
+from benchmarks.timing import Once
+from recollect.domain.changes import Put
+from recollect.domain.memory import Memory, content_hash
+from recollect.ports import Embedded, Store
+
+MODEL = "benchmark"
+BATCH = 5_000
+
+BARE_TABLE = (
+    "CREATE TABLE memories (row INTEGER PRIMARY KEY, id TEXT UNIQUE, namespace TEXT, project TEXT, session TEXT,"
+    " type TEXT, created_at INTEGER, updated_at INTEGER, accessed_at INTEGER, access_count INTEGER, version INTEGER,"
+    " pinned INTEGER, sensitive INTEGER, confidence REAL, importance REAL, source TEXT, key TEXT, tags TEXT,"
+    " metadata TEXT, content TEXT)"
+)
+BARE_INSERT = f"INSERT INTO memories VALUES ({', '.join('?' * 20)})"
+BARE_TEXT = "CREATE VIRTUAL TABLE fulltext USING fts5 (content, tags, tokenize = 'porter unicode61')"
+
+
+def write_memories(store: Store, corpus: Corpus) -> Once:
+    """All memories, without vectors; only the writing is timed."""
+    total = Once()
+    for piece in corpus.memories():
+        for first in range(0, len(piece), BATCH):
+            changes = [Put(memory) for memory in piece[first : first + BATCH]]
+            with Once() as took:
+                store.records.write(changes)
+            total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
+    return total
+
+
+def write_vectors(store: Store, corpus: Corpus, vectors: Floats) -> Once:
+    """The vectors of all memories."""
+    assert store.vectors is not None
+    total, place = Once(), 0
+    for texts in corpus.texts():
+        entries = [
+            Embedded(f"m{place + n:09d}", content_hash(text), vectors[place + n][None]) for n, text in enumerate(texts)
+        ]
+        place += len(texts)
+        for first in range(0, len(entries), BATCH):
+            with Once() as took:
+                store.vectors.put(MODEL, entries[first : first + BATCH])
+            total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
+    return total
+
+
+def bare_row(number: int, memory: Memory) -> tuple[object, ...]:
+    """A memory as anybody's table would keep it."""
+    scope = memory.scope
+    created = int(memory.created_at.timestamp() * 1000)
+    return (
+        number, memory.id, scope.namespace, scope.project, scope.session, memory.type, created, created, created,
+        memory.access_count, memory.version, int(memory.pinned), int(memory.sensitive), memory.confidence,
+        memory.importance, memory.source, memory.key, " ".join(memory.tags), "{}", memory.content,
+    )  # fmt: skip
+
+
+def open_bare(path: Path | str) -> apsw.Connection:
+    """The common way: WAL, FULL, one table and one FTS5 table."""
+    connection = apsw.Connection(str(path))
+    for statement in ("PRAGMA journal_mode=wal", "PRAGMA synchronous=FULL", BARE_TABLE, BARE_TEXT):
+        connection.execute(statement).fetchall()
+    return connection
+
+
+def write_bare(connection: apsw.Connection, corpus: Corpus) -> Once:
+    """All rows and their full text in one transaction; only the writing is timed."""
+    total = Once()
+    connection.execute("BEGIN").fetchall()
+    number = 1
+    for piece in corpus.memories():
+        with Once() as took:
+            rows = [bare_row(number + place, memory) for place, memory in enumerate(piece)]
+            connection.executemany(BARE_INSERT, rows)
+            connection.executemany(
+                "INSERT INTO fulltext (rowid, content, tags) VALUES (?, ?, ?)",
+                [(row[0], row[19], row[17]) for row in rows],
+            )
+        total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
+        number += len(piece)
+    with Once() as took:
+        connection.execute("COMMIT").fetchall()
+    total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
+    return total
+
+
+def any_of(question: str) -> str:
+    """The plain query: all words joined by OR."""
+    return " OR ".join(f'"{word}"' for word in question.split())
+
+
+def plain_search(connection: apsw.Connection, question: str, limit: int = 50, where: str = "") -> list[int]:
+    """FTS5 as commonly used; the ids of the best memories, as row numbers."""
+    sql = f"SELECT f.rowid FROM fulltext f{where} ORDER BY f.rank LIMIT ?" if where else (
+        "SELECT rowid FROM fulltext WHERE fulltext MATCH ? ORDER BY rank LIMIT ?"
+    )  # fmt: skip
+    return [row for (row,) in connection.execute(sql, (any_of(question), limit)).fetchall()]
+
+
+def float_scan(vectors: Floats, query: Floats, limit: int = 50, allowed: np.ndarray | None = None) -> list[int]:
+    """numpy over all float vectors; row numbers from 1."""
+    scores = vectors @ query
+    if allowed is not None:
+        scores = np.where(allowed, scores, -9)
+    best = np.argpartition(-scores, limit - 1)[:limit] if limit < len(scores) else np.arange(len(scores))
+    return (best[np.lexsort((best, -scores[best]))] + 1).tolist()
+
+
+def reciprocal(lists: Sequence[Sequence[int]], k: int = 60, limit: int = 5) -> list[int]:
+    """Reciprocal rank fusion, as everybody writes it."""
+    scores: dict[int, float] = {}
+    for ranked in lists:
+        for place, row in enumerate(ranked, start=1):
+            scores[row] = scores.get(row, 0.0) + 1 / (k + place)
+    return sorted(scores, key=lambda row: (-scores[row], row))[:limit]

@@ -1,0 +1,133 @@
+"""Phase one of a full-text search: the rows of the best candidates, out of all that hold a word of the query.
+
+In a large index a query of alternatives is answered from lists in memory. Their words are weighed by rarity and the
+memory's length, as if each occurred once; phase two counts them. Words that very many memories hold find nothing there
+(they weigh next to nothing, and their lists are long). Everything else, and every small index, is FTS5's own ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from recollect.domain.query import Node, Not, Unit
+from recollect.domain.question import Filter
+from recollect.stores.sqlite.connection import Connection, rows
+from recollect.stores.sqlite.expressions import Run, expression, finders
+from recollect.stores.sqlite.filters import covers_store, scope_expression, scope_index, unindexed_conditions
+from recollect.stores.sqlite.postings import Postings
+from recollect.stores.sqlite.scopes import rows_in_scope
+
+LARGE_INDEX = 20_000
+"""From so many memories on, common words do not find."""
+FOUND_POSTINGS = 20_000
+FOUND_SHARE = 0.16
+"""The rarest words of a query find as long as together they are in no more memories: what is looked at is bounded."""
+RANKED_SHARE = 0.04
+"""The same where FTS5 has to rank them, which costs it ten times as much."""
+LEAST_FINDERS = 3
+CANDIDATES_PER_HIT = 6
+LEAST_CANDIDATES = 200
+LISTED_CANDIDATES = 500
+SMALL_CANDIDATES = 1_000
+COUNTED_SCOPE = 1_000
+"""A scope of so few memories is counted whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A query with all that finding it needs to know."""
+
+    query: Node
+    runs: dict[Unit, Run]
+    filter: Filter
+    limit: int
+    weights: Sequence[float]
+    counted: dict[Unit, int]
+    """In how many memories each unit occurs."""
+    documents: int
+    average_length: float
+
+    @property
+    def is_large(self) -> bool:
+        return self.documents >= LARGE_INDEX
+
+
+def find(connection: Connection, search: Search, postings: Postings) -> tuple[str, list[int]]:
+    """The rows of the best candidates, and the expression that found them."""
+    whole = expression(search.query, search.runs)
+    if whole is None:
+        return "", []
+    if search.is_large and not isinstance(search.query, Not) and search.weights[0] == search.weights[1] > 0:
+        units = [unit for unit in finders(search.query) if search.runs[unit].tokens]
+        if units:
+            return _listed(connection, search, units, postings)
+    wanted = max(CANDIDATES_PER_HIT * search.limit, LEAST_CANDIDATES if search.is_large else SMALL_CANDIDATES)
+    left_out = _common(search, finders(search.query), RANKED_SHARE) if search.is_large else set[Unit]()
+    if left_out and scope_index(connection, search.filter) is None:  # a small scope bounds the work by itself
+        rare = expression(search.query, search.runs, left_out)
+        if rare is not None:
+            compiled, found = _ranked(connection, rare, search, wanted)
+            if len(found) >= search.limit:
+                return compiled, found
+    return _ranked(connection, whole, search, wanted)
+
+
+def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
+    """The units that are left to scoring: the common ones, as long as three others find."""
+    present = [unit for unit in units if search.runs[unit].tokens and search.counted[unit] > 0]
+    present.sort(key=lambda unit: search.counted[unit])
+    most = max(FOUND_POSTINGS, int(share * search.documents))
+    sums = accumulate(search.counted[unit] for unit in present)
+    return {
+        unit for place, (unit, together) in enumerate(zip(present, sums)) if place >= LEAST_FINDERS and together > most
+    }
+
+
+def _listed(connection: Connection, search: Search, units: Sequence[Unit], postings: Postings) -> tuple[str, list[int]]:
+    """Candidates from the lists in memory. Where the rarer words find too few, all words find."""
+    view = postings.view(connection)
+    scope = rows_in_scope(connection, postings, search.filter, view)
+    compiled = " OR ".join(search.runs[unit].quoted for unit in units)
+    if scope is not None and len(scope) <= COUNTED_SCOPE:
+        return compiled, scope.tolist()
+    left_out = _common(search, units, FOUND_SHARE)
+    wanted = LISTED_CANDIDATES + 2 * search.limit
+    found = np.zeros(0, np.int64)
+    for finding in ([unit for unit in units if unit not in left_out], units):
+        weight = np.zeros(view.top + 1, np.float32)
+        for unit in finding:
+            rarity = (search.documents - search.counted[unit] + 0.5) / (search.counted[unit] + 0.5)
+            listed = postings.rows(connection, f"{{content tags}} : {search.runs[unit].quoted}", view)
+            weight[listed] += np.float32(max(np.log(max(rarity, 1e-300)), 1e-6))
+        found = np.flatnonzero(weight) if scope is None else scope[weight[scope] > 0]
+        if len(found) >= search.limit or not left_out:
+            break
+    if len(found) > wanted:
+        lengths = postings.lengths(connection, view)[found] / np.float32(search.average_length or 1.0)
+        worth = weight[found] / (np.float32(1.3) + np.float32(0.9) * lengths)
+        edge = np.partition(worth, len(worth) - wanted)[len(worth) - wanted]
+        found = np.concatenate([found[worth > edge], found[worth == edge][:wanted]])
+    return compiled, found.tolist()
+
+
+def _ranked(connection: Connection, text: str, search: Search, wanted: int) -> tuple[str, list[int]]:
+    """The best rows in scope by FTS5's rank. Scope terms have weight 0: they restrict, they do not score."""
+    filter, weights = search.filter, search.weights
+    demands, refusals = scope_expression(filter, covers_store(connection, filter.namespace))
+    compiled = " AND ".join([*demands, f"{{content tags}} : ({text})"])
+    for refusal in refusals:
+        compiled = f"({compiled}) NOT {refusal}"
+    rest = unindexed_conditions(filter)
+    join = "" if rest.sql == "1" else " CROSS JOIN memories m ON m.row = f.rowid"
+    rank = f"bm25({float(weights[0])!r}, {float(weights[1])!r}, 0.0)"
+    found = rows(
+        connection,
+        f"SELECT f.rowid FROM fulltext f{join} WHERE f.fulltext MATCH ? AND f.rank MATCH ? AND {rest.sql}"
+        " ORDER BY f.rank LIMIT ?",
+        (compiled, rank, *rest.values, wanted),
+    )
+    return compiled, [row for (row,) in found]

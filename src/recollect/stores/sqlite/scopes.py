@@ -1,0 +1,77 @@
+"""The rows of a scope, before any search looks at them: from the lists of the full-text index's scope terms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.domain.question import Filter
+from recollect.stores.sqlite.connection import Connection, one
+from recollect.stores.sqlite.filters import conditions, covers_store, scope_expression
+from recollect.stores.sqlite.postings import Postings, View, common_rows
+from recollect.stores.sqlite.rows import to_ms
+
+Rows = NDArray[np.integer]
+
+ALWAYS = -(2**63), 2**63 - 1
+
+
+def without_idle_times(connection: Connection, filter: Filter) -> Filter:
+    """The filter without those bounds of time that every memory of the namespace keeps anyway."""
+    if filter.after is None and filter.before is None:
+        return filter
+    sql = "SELECT {end}(created_at) FROM memories INDEXED BY memories_created WHERE namespace = ?"
+    first = one(connection, sql.format(end="min"), (filter.namespace,))
+    last = one(connection, sql.format(end="max"), (filter.namespace,))
+    if first is None or last is None:
+        return filter
+    after = None if filter.after is not None and to_ms(filter.after) <= first else filter.after
+    before = None if filter.before is not None and to_ms(filter.before) > last else filter.before
+    return replace(filter, after=after, before=before)
+
+
+def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, view: View) -> Rows | None:
+    """The rows that the filter lets through, rising; None when that is everything.
+
+    Scope terms are hashes: what a namesake lets through must be checked on the memories' own columns.
+    """
+    if filter.only is not None:
+        scope = conditions(filter)
+        return _numbers(connection, f"SELECT group_concat(row) FROM memories m WHERE {scope.sql}", scope.values)
+    demands, refusals = scope_expression(filter, covers_store(connection, filter.namespace))
+    found: Rows | None = None
+    for demand in demands:
+        listed = postings.rows(connection, demand, view)
+        found = listed if found is None else common_rows(found, listed)
+    if filter.after is not None or filter.before is not None:
+        timely = _in_time(connection, filter)
+        found = timely if found is None else common_rows(found, timely)
+    refused = [postings.rows(connection, refusal, view) for refusal in refusals]
+    if filter.exclude:
+        refused.append(_excluded(connection, filter))
+    if refused:
+        everything = np.arange(1, view.top + 1) if found is None else found
+        found = everything[~np.isin(everything, np.concatenate(refused))]
+    return found
+
+
+def _in_time(connection: Connection, filter: Filter) -> Rows:
+    first = ALWAYS[0] if filter.after is None else to_ms(filter.after)
+    last = ALWAYS[1] if filter.before is None else to_ms(filter.before) - 1
+    sql = (
+        "SELECT group_concat(row) FROM memories INDEXED BY memories_created"
+        " WHERE namespace = ? AND created_at BETWEEN ? AND ?"
+    )
+    return _numbers(connection, sql, (filter.namespace, first, last))
+
+
+def _excluded(connection: Connection, filter: Filter) -> Rows:
+    scope = conditions(Filter(namespace=filter.namespace, only=filter.exclude))
+    return _numbers(connection, f"SELECT group_concat(row) FROM memories m WHERE {scope.sql}", scope.values)
+
+
+def _numbers(connection: Connection, sql: str, values: tuple[object, ...]) -> Rows:
+    text = one(connection, sql, values)
+    return np.sort(np.fromstring(str(text), dtype=np.int64, sep=",")) if text else np.zeros(0, np.int64)
