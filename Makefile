@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit fuzz golden docs models bench lock clean
+.PHONY: help demo test lint types law unit fuzz conformance golden docs models bench lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ unit: $(READY)
 
 fuzz: $(READY) ## Thousands of requests made from the OpenAPI, none may fail on the server's side
 	$(BIN)/python -m tests.doors.schemathesis_run 40
+
+conformance: $(READY) ## The MCP server before the official conformance suites and the inspector (npm registry)
+	$(BIN)/python tests/doors/conformance/run.py
 
 golden: models ## The exact rankings of every profile
 	$(BIN)/python -m pytest tests/golden

@@ -104,7 +104,7 @@ def _best(matches: TextMatches, scores: NDArray[np.float64], most: int) -> TextM
     """Only the best candidates, in the order of their ids: what is poor by itself has nothing to lend."""
     if len(matches.ids) <= most:
         return matches
-    rows = np.sort(np.argsort(-scores, kind="stable")[:most])
+    rows: list[int] = np.sort(np.argsort(-scores, kind="stable")[:most]).tolist()
     ids = tuple(matches.ids[row] for row in rows)
     return replace(matches, ids=ids, lengths=matches.lengths[rows], counts=matches.counts[rows])
 
