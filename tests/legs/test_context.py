@@ -124,7 +124,7 @@ def test_the_subject_is_the_title_or_a_short_first_line() -> None:
     world = World(embedder=None)
     assert subject(world.remember("a", "Oslo\nA city in Norway")) == ("oslo",)
     assert subject(world.remember("b", "One line only")) == ()
-    assert subject(world.remember("c", "text", metadata={"title": "The Moon"})) == ("the", "moon")
+    assert subject(world.remember("c", "text", metadata={"title": "The Moon (film)"})) == ("moon",)
     assert fold("Café-Bar, No. 5!") == ("café", "bar", "no", "5")
 
 

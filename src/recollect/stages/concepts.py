@@ -25,6 +25,8 @@ _QUOTED = re.compile(r"[\"“‘`]([^\"”’`\n]{2,60})[\"”’`]")
 _INSIDE = frozenset(
     ["of", "the", "de", "la", "le", "von", "van", "der", "den", "del", "and", "for", "in", "at", "on", "&", "y"]
 )
+_ARTICLES = frozenset(("the", "a", "an"))
+_BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
 
 Words = tuple[str, ...]
 
@@ -34,13 +36,19 @@ def fold(text: str) -> Words:
     return tuple(re.findall(r"[^\W_]+", text.casefold()))
 
 
+def name(text: str) -> Words:
+    """The words of a name without its article and without what is added in brackets: "The Moon (film)" is moon."""
+    words = fold(_BRACKETED.sub("", text))
+    return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
+
+
 def subject(memory: Memory) -> Words:
     """What a memory is about: metadata.title, else a first line of at most a hundred characters above more text."""
     title = memory.metadata.get("title")
     if isinstance(title, str) and title.strip():
-        return fold(title)[: 2 * MAX_CONCEPT_WORDS]
+        return name(title)[: 2 * MAX_CONCEPT_WORDS]
     first, _, rest = memory.content.partition("\n")
-    return fold(first) if rest.strip() and len(first) <= MAX_SUBJECT_CHARACTERS else ()
+    return name(first) if rest.strip() and len(first) <= MAX_SUBJECT_CHARACTERS else ()
 
 
 @lru_cache(maxsize=4096)
@@ -56,9 +64,9 @@ def concepts(text: str) -> tuple[Words, ...]:
         span = whole[1:] if loose and opening else whole
         says_little = loose or (opening and whole[0] not in seen_inside) or is_stop_word(whole[0].lower())
         if len(span) > 1 or (span and not says_little):
-            found[fold(" ".join(span))] = None
+            found[name(" ".join(span))] = None
     found.update((fold(word), None) for word, _ in words if _IDENTIFIER.fullmatch(word))
-    found.update((fold(quoted), None) for quoted in _QUOTED.findall(text))
+    found.update((name(quoted), None) for quoted in _QUOTED.findall(text))
     return tuple(one for one in found if one and len(one) <= MAX_CONCEPT_WORDS and len("".join(one)) > 2)
 
 
@@ -87,7 +95,7 @@ def _spans(words: list[tuple[str, bool]]) -> list[tuple[list[str], bool]]:
     return spans
 
 
-def mentions(words: Words, name: Words) -> bool:
+def mentions(words: Words, wanted: Words) -> bool:
     """Whether a name occurs in a text, word by word."""
-    size = len(name)
-    return bool(name) and any(words[place : place + size] == name for place in range(len(words) - size + 1))
+    size = len(wanted)
+    return bool(wanted) and any(words[place : place + size] == wanted for place in range(len(words) - size + 1))
