@@ -78,7 +78,7 @@ def _engine(bench: Bench, system: System, limit: int, as_shipped: bool) -> Calla
             limit=limit,
             scope=case.scope,
             only=case.only,
-            
+            now=case.now,
         )
 
     def ask(case: Case) -> Asked:

@@ -122,18 +122,14 @@ def scope_token(kind: str, namespace: str, value: str) -> str:
 
 def scope_text(memory: Memory) -> str:
     """The scope column of one memory."""
-    scope = memory.scope
-    return _scope_text(scope.namespace, memory.type, memory.tags, scope.project, scope.session)
-
-
-@lru_cache(maxsize=10_000)
-def _scope_text(namespace: str, type: str, tags: tuple[str, ...], project: str | None, session: str | None) -> str:
-    facts = [("namespace", ""), ("type", type), *(("tag", tag) for tag in dict.fromkeys(tags))]
+    namespace, project, session = memory.scope.namespace, memory.scope.project, memory.scope.session
+    tokens = [scope_token("namespace", namespace, ""), scope_token("type", namespace, memory.type)]
+    tokens += [scope_token("tag", namespace, tag) for tag in dict.fromkeys(memory.tags)]
     if project is not None:
-        facts.append(("project", project))
+        tokens.append(scope_token("project", namespace, project))
     if session is not None:
-        facts.append(("session", session))
-    return " ".join([scope_token(kind, namespace, value) for kind, value in facts])
+        tokens.append(scope_token("session", namespace, session))
+    return " ".join(tokens)
 
 
 def scope_expression(filter: Filter, whole: bool) -> tuple[list[str], list[str]]:

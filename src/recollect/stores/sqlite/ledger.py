@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from recollect.stores.sqlite.connection import Connection, one, rows
@@ -84,14 +85,12 @@ class Writing:
         ledger.documents += sign
         ledger.tokens += sign * text.size
         ledger.namespaces[namespace] += sign
-        common = self.common
-        if common:
-            for term in common.intersection(text.terms):
-                ledger.terms[term] += sign
+        for term in self.common.intersection(text.terms):
+            ledger.terms[term] += sign
 
-    def list_words(self, words: frozenset[str]) -> None:
+    def list_words(self, words: Iterable[str]) -> None:
         """Make new words known to the fuzzy search."""
-        self.ledger.words |= words.difference(self._words)
+        self.ledger.words.update(words)
 
     def unlist_words(self, words: list[str]) -> None:
         """Take words off the list of the fuzzy search."""

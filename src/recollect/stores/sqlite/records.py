@@ -12,6 +12,7 @@ from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
+from recollect.stores.sqlite.bulk import insert_all
 from recollect.stores.sqlite.changes import apply, is_buried, text_holder
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import conditions, scope_index
@@ -39,8 +40,9 @@ class SqliteRecords:
         wanted = tuple(changes)
 
         def work(writing: Writing) -> None:
-            for change in wanted:
-                apply(change, writing)
+            if not insert_all(wanted, writing):
+                for change in wanted:
+                    apply(change, writing)
 
         if wanted:
             run(self._writer, work)

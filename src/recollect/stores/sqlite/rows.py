@@ -65,11 +65,16 @@ def encode(memory: Memory, version: int, accessed_at: int, access_count: int) ->
         float(memory.importance),
         memory.source,
         memory.key,
-        dump_json(list(memory.tags), "tags") if memory.tags else "[]",
+        _tags_json(memory.tags) if memory.tags else "[]",
         dump_json(dict(memory.metadata), "metadata") if memory.metadata else "{}",
         memory.content,
     )
     return (*fixed, accessed_at, access_count, checksum(fixed) ^ touch_checksum(accessed_at, access_count))
+
+
+@lru_cache(maxsize=4096)
+def _tags_json(tags: tuple[str, ...]) -> str:
+    return dump_json(list(tags), "tags")
 
 
 def checksum(fixed: tuple[Any, ...]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,6 +21,8 @@ from recollect.stores.sqlite.connection import Connection
 from recollect.stores.sqlite.schema import MARK
 
 CACHED_WORDS = 200_000
+BOUNDARY = ""
+"""Stands between the columns of a stream; no token is empty."""
 TOKEN_BYTES = 6
 
 Hashes: TypeAlias = NDArray[np.uint64]
@@ -53,8 +55,7 @@ class Tokenizer:
     def __init__(self, connection: Connection) -> None:
         self._stem = connection.fts5_tokenizer("porter", ["unicode61"])
         self._fold = connection.fts5_tokenizer("unicode61", [])
-        self._stems: dict[str, str] = {}
-        self._hashes: dict[str, int] = {}
+        self._known: dict[str, tuple[bytes, str]] = {BOUNDARY: (bytes(TOKEN_BYTES), "")}
 
     def tokens(self, text: str) -> list[str]:
         """The index terms of a text."""
@@ -78,23 +79,53 @@ class Tokenizer:
         words = frozenset(first).union(second)
         if not self._learn(words):
             return self._whole(content, tags, words)
-        hashes, stems = self._hashes, self._stems
-        stream = pack([*[hashes[word] for word in first], 0, *[hashes[word] for word in second], 0])
-        terms = frozenset([stems[word] for word in words])
-        return Text(len(first), len(first) + len(second), stream, words, terms)
+        (stream,) = self._streams([(first, second)])
+        return Text(len(first), len(first) + len(second), stream, words, self.stems(words))
 
-    def _learn(self, words: frozenset[str]) -> bool:
+    def texts(self, columns: Sequence[tuple[str, str]]) -> tuple[list[Text], set[str]] | None:
+        """The same for many memories at once, and their words in one set instead of with each; None if one is odd."""
+        tags = {text: self.words(text) for text in {pair[1] for pair in columns}}
+        split = [(self.words(content), tags[text]) for content, text in columns]
+        words = set[str]().union(*[pair[0] for pair in split], *tags.values())
+        if not self._learn(words):
+            return None
+        streams = self._streams(split)
+        nothing = frozenset[str]()
+        return [
+            Text(len(first), len(first) + len(second), stream, nothing, nothing)
+            for (first, second), stream in zip(split, streams)
+        ], words
+
+    def stems(self, words: Iterable[str]) -> frozenset[str]:
+        """The index terms of words that have been met."""
+        known = self._known
+        return frozenset([known[word][1] for word in words])
+
+    def _streams(self, split: Sequence[tuple[list[str], list[str]]]) -> list[bytes]:
+        """For each memory the low 32 bits of all tokens, then their high 16 bits."""
+        known = self._known
+        pieces = [known[word][0] for first, second in split for word in (*first, BOUNDARY, *second, BOUNDARY)]
+        parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)
+        low, high = parts[:, :2].tobytes(), parts[:, 2].tobytes()
+        streams: list[bytes] = []
+        start = 0
+        for first, second in split:
+            stop = start + len(first) + len(second) + 2
+            streams.append(low[4 * start : 4 * stop] + high[2 * start : 2 * stop])
+            start = stop
+        return streams
+
+    def _learn(self, words: set[str] | frozenset[str]) -> bool:
         """Stem the words not met before; False for one that is not itself again when folded twice."""
-        fresh = words.difference(self._stems)
-        if len(self._stems) + len(fresh) > CACHED_WORDS:
-            self._stems.clear()
-            self._hashes.clear()
+        fresh = words.difference(self._known)
+        if len(self._known) + len(fresh) > CACHED_WORDS:
+            self._known = {BOUNDARY: (bytes(TOKEN_BYTES), "")}
             fresh = words
         for word in fresh:
             stems = self._run(self._stem, word, apsw.FTS5_TOKENIZE_DOCUMENT)
             if len(stems) != 1:
                 return False
-            self._stems[word], self._hashes[word] = stems[0], token_hash(stems[0])
+            self._known[word] = (token_hash(stems[0]).to_bytes(TOKEN_BYTES, "little"), stems[0])
         return True
 
     def _whole(self, content: str, tags: str, words: frozenset[str]) -> Text:

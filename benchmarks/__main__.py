@@ -1,0 +1,141 @@
+"""`python -m benchmarks`: build stores of several sizes, measure, compare, and write results/*.json and a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import corpus, machine, meaning, reading, report, stores, writes
+from benchmarks.rivals import measure_rivals
+from recollect.adapters import open_embedder
+from recollect.ports import Embedder
+from recollect.settings import Settings, load
+from recollect.stores.sqlite import open_sqlite
+
+PLANS: dict[str, dict[str, Any]] = {
+    "quick": {"sizes": (10_000, 100_000), "sample": 1_500, "questions": 60, "writes": 500, "library": 1_000},
+    "full": {
+        "sizes": (10_000, 100_000, 1_000_000), "sample": 6_000, "questions": 200, "writes": 2_000, "library": 5_000,
+    },
+}  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a plan; returns 0 even where a promise is not kept: the page tells."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="up to a million memories, up to an hour")
+    parser.add_argument("--quick", action="store_true", help="10 and 100 thousand memories, about five minutes")
+    parser.add_argument("--sizes", help="other sizes, as 10000,100000")
+    parser.add_argument("--questions", type=int, help="how many questions are asked")
+    parser.add_argument("--sample", type=int, help="how many real sentences are embedded")
+    parser.add_argument("--no-model", action="store_true", help="synthetic vectors only")
+    parser.add_argument("--no-rivals", action="store_true", help="only the plain baseline")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    given = parser.parse_args(arguments)
+    kind = "full" if given.full else "quick"
+    plan = dict(PLANS[kind])
+    if given.sizes:
+        plan["sizes"] = tuple(int(size) for size in given.sizes.split(","))
+        plan["writes"], plan["library"] = min(plan["writes"], *plan["sizes"]), min(plan["library"], *plan["sizes"])
+    plan["questions"], plan["sample"] = given.questions or plan["questions"], given.sample or plan["sample"]
+    folder = Path(tempfile.mkdtemp(prefix="recollect-bench-"))
+    try:
+        results = run(kind, plan, folder, model=not given.no_model, rivals=not given.no_rivals)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / f"{kind}.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    (given.out / f"{kind}.md").write_text(report.page(results), "utf-8")
+    print(report.page(results))
+    return 0
+
+
+def run(kind: str, plan: dict[str, Any], folder: Path, *, model: bool, rivals: bool) -> dict[str, Any]:
+    """All measures of a plan."""
+    settings = load(home=folder / "home", store=":memory:")
+    embedder = open_embedder(load(store=":memory:"))[0] if model else None
+    results: dict[str, Any] = {"kind": kind, "machine": machine.facts(), "sizes": {}}
+    for size in plan["sizes"]:
+        say(f"{size}: vectors")
+        made = meaning.make(size, plan["questions"], embedder, plan["sample"], folder)
+        results["vectors"] = made.kind
+        place = folder / str(size)
+        place.mkdir()
+        results["sizes"][str(size)] = measure(place, settings, made, plan["questions"], embedder, rivals=rivals)
+        shutil.rmtree(place)
+    say("writes")
+    results["writes"] = writes.measure_writes(folder, plan["writes"])
+    results["library"] = writes.measure_library(folder, settings, plan["library"])
+    return results
+
+
+def measure(
+    place: Path, settings: Settings, made: meaning.Meaning, questions: int, embedder: Embedder | None, *, rivals: bool
+) -> dict[str, Any]:
+    """One size: fill, open, ask."""
+    size = len(made.vectors)
+    texts = corpus.make(size, made.topics)
+    asked = texts.questions(questions)
+    projects = np.array([PROJECTS.get(corpus.memory(number, "").scope.project or "", 0) for number in range(size)])
+    say(f"{size}: import")
+    store = open_sqlite(place / "store.db")
+    rows = stores.write_memories(store, texts)
+    bare = stores.open_bare(place / "bare.db")
+    plain = stores.write_bare(bare, texts)
+    vectors = stores.write_vectors(store, texts, made.vectors)
+    results: dict[str, Any] = {
+        "import": {
+            "per_s": round(size / rows.wall),
+            "with_given_vectors_per_s": round(size / (rows.wall + vectors.wall)),
+            "bare_per_s": round(size / plain.wall),
+            "ratio_wall": round(plain.wall / rows.wall, 3),
+            "ratio_cpu": round(plain.cpu / rows.cpu, 3),
+        }
+    }
+    store.close()
+    say(f"{size}: open")
+    results["open_cold"] = reading.measure_open(place / "store.db")
+    store = open_sqlite(place / "store.db")
+    assert store.vectors is not None
+    store.vectors.search(stores.MODEL, made.questions[0], reading.Filter(), 1)
+    store.care.tidy()
+    results["open_warm"] = reading.measure_open(place / "store.db")
+    held = sum(file.stat().st_size for file in place.glob("store.db*"))
+    results["bytes_per_memory"] = round(held / size)
+    say(f"{size}: recall")
+    results["finders"] = reading.measure_legs(store, made, asked)
+    results["recall"] = reading.measure_recall(store, settings, made, asked)
+    say(f"{size}: plain baseline")
+    results["plain"] = reading.measure_plain(bare, made, asked[:40], projects)
+    if embedder is not None:
+        say(f"{size}: with embedding")
+        results["whole_recall"] = reading.measure_whole_recall(store, settings, made, asked, embedder)
+    say(f"{size}: rightness")
+    results["rightness"] = reading.measure_rightness(store, bare, made, asked[:40], projects)
+    store.close()
+    bare.close()
+    if rivals and size <= 100_000:
+        say(f"{size}: rivals")
+        results["rivals"] = measure_rivals(texts, made, asked[:30])
+    return results
+
+
+PROJECTS = {"tenth": 1, "thousandth": 2}
+
+
+def say(what: str) -> None:
+    """Progress, away from the page."""
+    print(f"· {what}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    sys.exit(main())
