@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit fuzz conformance golden docs models bench lock clean
+.PHONY: help demo test lint types law unit test-slow fuzz conformance golden docs models bench bench-full lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -35,7 +35,10 @@ law: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+test-slow: models ## The longer batteries
+	$(BIN)/python -m pytest -m slow
 
 fuzz: $(READY) ## Thousands of requests made from the OpenAPI, none may fail on the server's side
 	$(BIN)/python -m tests.doors.schemathesis_run 40
@@ -50,7 +53,10 @@ docs: $(READY) ## Regenerate the reference pages from the code
 	$(BIN)/python docs/generate.py
 
 bench: models ## Speed, side by side with plain FTS5 and numpy, in about five minutes
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --quick
+
+bench-full: models ## The same up to a million memories, up to an hour
+	$(BIN)/python -m benchmarks --full
 
 lock: ## Renew the locked dependency set (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \

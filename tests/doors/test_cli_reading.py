@@ -88,7 +88,8 @@ def test_filters_narrow(filled: Any) -> None:
 
 
 def test_options_sorting_aliases_and_modes_reach_the_engine(filled: Any) -> None:
-    plain_hit = filled("recall", "database", "--json", "--mode", "bm25", "--set", "fusion.k=1").document["hits"][0]
+    args = ("recall", "database", "--json", "--mode", "bm25", "--profile", "retry-ladder", "--set", "fusion.k=1")
+    plain_hit = filled(*args).document["hits"][0]
     assert plain_hit["contributions"][0]["value"] == 0.5
     newest = filled("recall", "database production tabs", "--sort-by", "recency", "--json").document["hits"]
     assert [one["created_at"] for one in newest] == sorted((one["created_at"] for one in newest), reverse=True)
