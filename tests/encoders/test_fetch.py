@@ -283,3 +283,15 @@ def test_the_catalogue_is_whole() -> None:
     with pytest.raises(InvalidInput, match="gpt") as caught:
         find_model("gpt")
     assert "arctic-embed-s" in caught.value.hint
+
+
+def test_folders_that_vanish_while_they_are_looked_at_do_not_stop_a_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect.encoders import fetch as fetching
+
+    def vanish(self: Path, pattern: str) -> list[Path]:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "rglob", vanish)
+    assert fetching._loaded(tmp_path) == 0

