@@ -114,7 +114,7 @@ def measure(
     results["finders"] = reading.measure_legs(store, made, asked)
     results["recall"] = reading.measure_recall(store, settings, made, asked)
     say(f"{size}: plain baseline")
-    results["plain"] = reading.measure_plain(bare, made, asked[:40], projects)
+    results["plain"] = reading.measure_plain(bare, made, asked, projects)
     if embedder is not None:
         say(f"{size}: with embedding")
         results["whole_recall"] = reading.measure_whole_recall(store, settings, made, asked, embedder)

@@ -27,6 +27,8 @@ def page(results: Mapping[str, Any]) -> str:
     for bar in bars(results):
         sign = "≥" if bar.more_is_better else "≤"
         lines.append(f"| {bar.what} | {bar.found:g} | {sign} {bar.allowed:.3g} | {'yes' if bar.kept else '**no**'} |")
+    if not any(int(size) >= 1_000_000 for size in results["sizes"]):
+        lines += ["", "Not judged here: growth, open time, memory and recall at a million memories (`--full`)."]
     for size, one in results["sizes"].items():
         lines += ["", f"## {int(size):,} memories", "", "| what | p50 | p95 | p99 | CPU p50 |", "|---|---|---|---|---|"]
         lines += [_row(f"recollect recall, scope {scope}", one["recall"][scope]) for scope in ("all", "10 %", "0.1 %")]

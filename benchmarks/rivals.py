@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -111,6 +112,8 @@ def _hnswlib(_: Corpus, meaning: Meaning) -> dict[str, Ask]:
 
 
 def _lancedb(corpus: Corpus, meaning: Meaning) -> dict[str, Ask]:
+    for name in ("LANCE_LOG", "RUST_LOG"):  # it warns at every search
+        os.environ.setdefault(name, "error")
     lancedb: Any = importlib.import_module("lancedb")
     arrow: Any = importlib.import_module("pyarrow")
     database = lancedb.connect(tempfile.mkdtemp(prefix="recollect-bench-lance-"))
@@ -138,6 +141,8 @@ def _chroma(corpus: Corpus, meaning: Meaning) -> dict[str, Ask]:
     chromadb: Any = importlib.import_module("chromadb")
     words = _bm25s(corpus, meaning)["words"]
     client = chromadb.EphemeralClient()
+    if "memories" in [box.name for box in client.list_collections()]:
+        client.delete_collection("memories")
     box = client.create_collection("memories", metadata={"hnsw:space": "ip"}, embedding_function=None)
     texts = _texts(corpus)
     for first in range(0, corpus.size, 5000):

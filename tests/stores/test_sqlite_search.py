@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -11,8 +13,8 @@ import pytest
 from sqlite_cases import embed, note, put, text_of, vectors_of
 
 from recollect.domain.changes import Erase, Put
-from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import Memory
+from recollect.domain.errors import Conflict, InvalidInput
+from recollect.domain.memory import Memory, Scope
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store, TextMatches
@@ -92,6 +94,8 @@ def two_phase(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param == "rare words find":
         monkeypatch.setattr(finding, "LARGE_INDEX", 10)
         monkeypatch.setattr(finding, "FOUND_POSTINGS", 300)
+        monkeypatch.setattr(finding, "LISTED_CANDIDATES", 200)
+        monkeypatch.setattr(finding, "COUNTED_SCOPE", 10)
         monkeypatch.setattr(fulltext, "COMMON_COUNT", 20)
         monkeypatch.setattr(filters, "SMALL_SCOPE", 10)
 
@@ -246,3 +250,122 @@ def test_a_process_that_missed_the_log_reads_everything_again(tmp_path: Path, mo
     assert len(vectors_of(second).search("m", query, Filter(), 10)) == 8
     first.close()
     second.close()
+
+
+def test_an_index_that_had_to_be_built_is_there_for_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.scan.WORTH_SAVING", 2)
+    store = open_sqlite(tmp_path / "s.db")
+    memories = [note(f"n{n}", f"text {n}") for n in range(3)]
+    put(store, *memories)
+    for number, memory in enumerate(memories):
+        embed(store, memory, 1.0, float(number))
+    query = np.array([1.0, 0.0], dtype=np.float32)
+    found = vectors_of(store).search("m", query, Filter(), 3)
+    store.close()
+
+    def build_again(*_: object) -> None:
+        raise AssertionError("all vectors were read again")
+
+    monkeypatch.setattr("recollect.stores.sqlite.scan._add_all", build_again)
+    store = open_sqlite(tmp_path / "s.db")
+    assert vectors_of(store).search("m", query, Filter(), 3) == found
+    store.close()
+
+
+def test_lists_in_memory_follow_every_change(tmp_path: Path, two_phase: None) -> None:
+    """New, edited, moved and erased memories, seen by a store that has searched before and by one that has not."""
+    memories = corpus(300)
+    query = any_of(3, 20, 21, 22)[0]
+    store, other = open_sqlite(tmp_path / "s.db"), open_sqlite(tmp_path / "s.db")
+    put(store, *memories)
+
+    def both(filter: Filter = Filter()) -> set[str]:  # noqa: B008
+        seen = [set(text_of(one).match(query, filter, 400).ids) for one in (store, other)]
+        fresh = open_sqlite(tmp_path / "s.db")
+        expected = set(text_of(fresh).match(query, filter, 400).ids)
+        fresh.close()
+        assert seen == [expected, expected]
+        return expected
+
+    before = both()
+    put(store, note("new", f"{WORDS[20]} {WORDS[21]}", project="p1"))
+    assert both() == before | {"new"}
+    assert "new" in both(Filter(project="p1")) and "new" not in both(Filter(project="p2"))
+    held = store.records.fetch(["new"])[0]
+    store.records.write([Put(replace(held, scope=Scope(project="p2")), expected_version=1)])
+    assert "new" not in both(Filter(project="p1")) and "new" in both(Filter(project="p2"))
+    store.records.write([Put(replace(held, content="nothing of the kind"), expected_version=2)])
+    assert both() == before
+    store.records.write([Put(held, expected_version=3)])
+    assert both() == before | {"new"}
+    store.records.write([Erase("new", tombstone=False)])
+    gone = min(before)
+    store.records.write([Erase(gone)])
+    assert both() == before - {gone}
+    store.close()
+    other.close()
+
+
+def test_bounds_of_time_that_all_memories_keep_cost_nothing_and_the_others_hold(
+    tmp_path: Path, two_phase: None
+) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    moments = [datetime(2026, 1, 1 + n, tzinfo=UTC) for n in range(28)]
+    put(store, *[note(f"n{n:02d}", WORDS[n % 3], created_at=moment) for n, moment in enumerate(moments)])
+    query = any_of(0, 1, 2, 3)[0]
+    for after, before in ((None, moments[27]), (moments[3], None), (moments[5], moments[9]), (moments[0], None)):
+        found = text_of(store).match(query, Filter(after=after, before=before), 50).ids
+        kept = [n for n, at in enumerate(moments) if (not after or at >= after) and (not before or at < before)]
+        assert sorted(found) == [f"n{n:02d}" for n in kept]
+    store.close()
+
+
+def test_many_new_memories_are_stored_as_one_by_one(tmp_path: Path) -> None:
+    memories = [
+        *corpus(30),
+        note("odd", "İstanbul ſtraße ﬁne", tags=("ümlaut", "two words")),
+        note("secret", "hidden words", sensitive=True, key="k1", metadata={"a": [1, 2]}),
+    ]
+    bulk, single = open_sqlite(tmp_path / "bulk.db"), open_sqlite(tmp_path / "single.db")
+    for store in (bulk, single):
+        vectors_of(store).missing("m", 1)  # the model is known, so that the outbox fills
+    put(bulk, *memories)
+    for memory in memories:
+        put(single, memory)
+    query = any_of(0, 1, 20)[0]
+    answers = [text_of(store).match(query, Filter(), 50) for store in (bulk, single)]
+    ids = [memory.id for memory in memories]
+    assert bulk.records.fetch(ids) == single.records.fetch(ids) == memories
+    assert [one.id for one in vectors_of(bulk).missing("m", 99)] == [
+        one.id for one in vectors_of(single).missing("m", 99)
+    ]
+    assert sorted(answers[0].ids) == sorted(answers[1].ids)
+    assert answers[0].average_length == answers[1].average_length
+    assert text_of(bulk).similar("strase", 0.1, 9) == text_of(single).similar("strase", 0.1, 9)
+    for store in (bulk, single):
+        assert store.care.check() == []
+        store.close()
+
+
+@pytest.mark.parametrize(
+    "clash",
+    [
+        note("c00", "an id that is taken"),
+        note("fresh", "a key that is taken", key="taken"),
+        note("m5", "an id twice in the list"),
+    ],
+    ids=lambda memory: memory.content,
+)
+def test_many_new_memories_with_one_conflict_are_none(tmp_path: Path, clash: Memory) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("c00", "held before"), note("keyed", "held with a key", key="taken"))
+    with pytest.raises(Conflict):
+        put(store, *[note(f"m{n}", f"fresh text {n}") for n in range(20)], clash)
+    assert store.care.stats().memories == 2
+    with pytest.raises(Conflict):
+        texts = [Put(note(f"m{n}", f"fresh text {n % 15}"), once=True) for n in range(20)]
+        store.records.write(texts)
+    assert store.care.stats().memories == 2 and store.care.check() == []
+    store.close()

@@ -377,6 +377,7 @@ class CodeIndex:
         frame, parts = self._visible(None)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
+            temporary.touch(0o600)
             with temporary.open("wb") as file:
                 _write(file, frame, parts, {"dimension": self.dimension, "stamp": stamp})
                 file.flush()

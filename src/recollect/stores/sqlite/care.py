@@ -17,7 +17,7 @@ from recollect.stores.sqlite.checks import find_all, fulltext_findings
 from recollect.stores.sqlite.connection import Readers, connect, one, rows, translate
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.repairs import repair_all
-from recollect.stores.sqlite.scan import Scans, drop_sidecars
+from recollect.stores.sqlite.scan import Scans, note_saved
 from recollect.stores.sqlite.schema import copy_file, version_of
 from recollect.stores.sqlite.writer import Writer
 
@@ -99,10 +99,7 @@ class SqliteCare:
             purges, saved = counter(connection, "purges"), self._scans.save(connection)
 
         def work(writing: Writing) -> dict[str, int]:
-            if counter(writing.connection, "purges") == purges:
-                writing.connection.executemany("UPDATE models SET saved = ? WHERE model = ?", saved)
-            elif self._path is not None:  # something was erased meanwhile, and the saved files may still know it
-                drop_sidecars(self._path)
+            note_saved(writing, saved, purges, self._path)
             before = writing.connection.total_changes()
             writing.connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?)", (MERGED_PAGES,))
             # FTS5 changes fewer than two rows when there was nothing to merge.

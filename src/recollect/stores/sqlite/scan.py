@@ -20,6 +20,7 @@ from recollect.domain.question import Filter
 from recollect.ports import Vector
 from recollect.stores.codes import Allowed, CodeIndex
 from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, logged_span, place
 from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
@@ -52,7 +53,7 @@ class Scans:
     """All models' scans, shared by the threads of a process. `path` is the store's file, None in memory."""
 
     def __init__(self, path: Path | None, postings: Postings) -> None:
-        self._path = path
+        self.path = path
         self._postings = postings
         self._lock = threading.Lock()
         self._scans: dict[int, Scan] = {}
@@ -95,24 +96,36 @@ class Scans:
 
     def _loaded(self, connection: Connection, model: int, dimension: int) -> Scan | None:
         saved = one(connection, "SELECT saved FROM models WHERE model = ?", (model,))
-        if self._path is None or saved is None:
+        if self.path is None or saved is None:
             return None
-        index = CodeIndex.load(sidecar(self._path, model), _stamp(connection, model, saved), dimension)
+        index = CodeIndex.load(sidecar(self.path, model), _stamp(connection, model, saved), dimension)
         return None if index is None else Scan(index, saved, saved)
 
-    def save(self, connection: Connection) -> list[tuple[int, int]]:
-        """Save the large indexes that changed; which model at which log entry, to be noted in `models.saved`."""
-        if self._path is None:
+    def save(self, connection: Connection, *, unsaved_only: bool = False) -> list[tuple[int, int]]:
+        """Save the large indexes that changed; at which log entry which model, for `note_saved`.
+
+        With `unsaved_only`, those that had to be built from all vectors, so that no other process has to do it again.
+        """
+        if self.path is None:
             return []
         saved: list[tuple[int, int]] = []
         with self._lock:
             for model, scan in self._scans.items():
-                if len(scan.index) >= WORTH_SAVING and scan.saved != scan.sequence:
+                due = scan.saved < 0 if unsaved_only else scan.saved != scan.sequence
+                if due and len(scan.index) >= WORTH_SAVING:
                     self._current(connection, model, scan.index.dimension)
-                    scan.index.save(sidecar(self._path, model), _stamp(connection, model, scan.sequence))
-                    scan.saved = scan.sequence
+                    scan.saved = scan.sequence  # before the attempt: a full disk must not be tried at every search
+                    scan.index.save(sidecar(self.path, model), _stamp(connection, model, scan.sequence))
                     saved.append((scan.sequence, model))
         return saved
+
+
+def note_saved(writing: Writing, saved: Sequence[tuple[int, int]], purges: int, path: Path | None) -> None:
+    """Make saved indexes known, unless something was erased meanwhile: then the files may still know it."""
+    if counter(writing.connection, "purges") == purges:
+        writing.connection.executemany("UPDATE models SET saved = ? WHERE model = ?", saved)
+    elif path is not None:
+        drop_sidecars(path)
 
 
 def sidecar(path: Path, model: int) -> Path:

@@ -19,7 +19,7 @@ from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import EVERYTHING, Conditions, conditions
-from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import (
     MAX_PASSAGES,
     PASSAGE_BITS,
@@ -33,7 +33,7 @@ from recollect.stores.sqlite.outbox import (
     waiting,
 )
 from recollect.stores.sqlite.records import run
-from recollect.stores.sqlite.scan import Scans, VectorRows
+from recollect.stores.sqlite.scan import Scans, VectorRows, note_saved
 from recollect.stores.sqlite.writer import Writer
 
 ROW_MASK = (1 << ROW_BITS) - 1
@@ -72,8 +72,20 @@ class SqliteVectors:
             found, read = self._scans.nearest(connection, number, vector, filter, limit)
             hits = _hits(connection, number, vector, found, conditions(filter), read)
             self._judged = _Judged(_state(connection, number, vector), {hit.id: hit for hit in hits})
+            self._save_built(connection)
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
         return sorted(close, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+    def _save_built(self, connection: Connection) -> None:
+        """Keep an index that took seconds to build. A disk that refuses costs the next process those seconds."""
+        if self._writer is None:
+            return
+        try:
+            purges, saved = counter(connection, "purges"), self._scans.save(connection, unsaved_only=True)
+        except OSError:
+            return
+        if saved:
+            self._writer.offer(lambda writing: note_saved(writing, saved, purges, self._scans.path))
 
     def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
         with self._readers.reading() as connection:
