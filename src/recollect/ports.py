@@ -223,6 +223,17 @@ class VectorIndex(Protocol):
         """Counts for the progress bar and for `doctor`."""
         ...
 
+    def models(self) -> list[str]:
+        """The names of the models that have vectors here, in alphabetical order."""
+        ...
+
+    def stored(self, model: str, ids: Sequence[str]) -> list[Embedded]:
+        """The vectors of these memories as they were put, bit for bit, in the order asked; for copies and mirrors.
+
+        Memories without vectors of this model are left out.
+        """
+        ...
+
 
 class LinkIndex(Protocol):
     """Finds what is connected."""

@@ -336,3 +336,23 @@ def test_no_limit_means_no_hits(store: Store, vectors: VectorIndex, limit: int) 
     vectors.put("model", [embedded(memory, [1, 0]) for memory in memories[:2]])
     assert vectors.search("model", EAST, ALL, limit) == []
     assert vectors.missing("model", limit) == []
+
+
+def test_stored_vectors_come_back_bit_for_bit(store: Store, vectors: VectorIndex) -> None:
+    whole, cut, none, other = memories = fill(store, 4)
+    rows = random_units(4, 48, seed=11)
+    assert vectors.models() == [] and vectors.stored("model", [whole.id]) == []
+    vectors.put("model", [embedded(whole, rows[0]), embedded(cut, rows[1], rows[2], passages=((0, 3), (2, 9)))])
+    vectors.put("another", [embedded(other, rows[3])])
+    assert vectors.models() == ["another", "model"]
+    found = vectors.stored("model", [memory.id for memory in reversed(memories)])
+    assert [(one.id, one.content_hash, one.passages) for one in found] == [
+        (cut.id, content_hash(cut.content), ((0, 3), (2, 9))),
+        (whole.id, content_hash(whole.content), ()),
+    ]
+    expected = [np.array([rows[1], rows[2]]), np.array([rows[0]])]
+    assert all(np.array_equal(one.vectors, matrix) for one, matrix in zip(found, expected, strict=True))
+    store.records.write([Erase(whole.id)])
+    assert [one.id for one in vectors.stored("model", [none.id, whole.id, cut.id])] == [cut.id]
+    vectors.put("model", found)
+    assert vectors.progress("model") == EmbeddingProgress(done=1, pending=2, failed=0)

@@ -58,6 +58,17 @@ class MemoryVectors:
             failed=sum(pending.attempts > 0 for pending in waiting),
         )
 
+    def models(self) -> list[str]:
+        return sorted({model for model, _ in self._contents().vectors})
+
+    def stored(self, model: str, ids: Sequence[str]) -> list[Embedded]:
+        contents = self._contents()
+        return [
+            Embedded(id, content_hash(contents.rows[id].memory.content), kept.matrix.copy(), kept.passages)
+            for id in ids
+            if (kept := contents.vectors.get((model, id))) is not None
+        ]
+
     def _contents(self) -> Contents:
         with self._shelf.lock:
             return self._shelf.contents

@@ -127,6 +127,33 @@ class SqliteVectors:
         with self._readers.reading() as connection:
             return progress(connection, model)
 
+    def models(self) -> list[str]:
+        with self._readers.reading() as connection:
+            return [name for (name,) in rows(connection, "SELECT name FROM models WHERE done > 0 ORDER BY name")]
+
+    def stored(self, model: str, ids: Sequence[str]) -> list[Embedded]:
+        with self._readers.reading() as connection:
+            number = model_number(connection, model)
+            if number is None or not ids:
+                return []
+            known = rows(
+                connection,
+                "SELECT id, row, content FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND embedded > 0",
+                (json.dumps(list(ids)),),
+            )
+            vectors: dict[int, list[tuple[Any, ...]]] = {}
+            for vector in _sound_rows(_rows_of(connection, number, [row for _, row, _ in known], {})):
+                vectors.setdefault((vector[0] >> PASSAGE_BITS) & ROW_MASK, []).append(vector)
+        made = {id: _embedded(id, content, vectors[row]) for id, row, content in known if row in vectors}
+        return [made[id] for id in ids if id in made]
+
+
+def _embedded(id: str, content: str, vectors: Sequence[tuple[Any, ...]]) -> Embedded:
+    """The vectors of one memory, from its rows in the order of their passages."""
+    matrix = np.frombuffer(b"".join([row[4] for row in vectors]), dtype="<f4").reshape(len(vectors), -1)
+    passages = tuple((start, stop) for _, start, stop, _, _ in vectors if start is not None)
+    return Embedded(id, content_hash(content), matrix, passages)
+
 
 def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
     """The model's number; a vector that cannot be the model's is refused."""
@@ -205,11 +232,9 @@ def _hits(
     read: VectorRows | None = None,
 ) -> list[Hit]:
     """The exact cosine of each memory, at its best passage, from the vectors in the file (or `read` from it before)."""
-    found = _rows_of(connection, model, memory_rows, read or {})
+    found = _sound_rows(_rows_of(connection, model, memory_rows, read or {}))
     if not found:
         return []
-    if any(vector_checksum(key, start, stop, data) != checksum for key, start, stop, checksum, data in found):
-        raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
     matrix = np.frombuffer(b"".join([row[4] for row in found]), dtype="<f4").reshape(len(found), -1)
     # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
     scores = (matrix.astype(np.float64) * vector.astype(np.float64)).sum(axis=1)
@@ -226,6 +251,13 @@ def _hits(
         if row in ids and (row not in best or score > best[row].score):
             best[row] = Hit(ids[row], score, None if start is None else Passage(start, stop))
     return list(best.values())
+
+
+def _sound_rows(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """These rows of the table of vectors, when every one of them is as it was written."""
+    if any(vector_checksum(key, start, stop, data) != checksum for key, start, stop, checksum, data in found):
+        raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
+    return found
 
 
 def _rows_of(connection: Connection, model: int, memory_rows: Sequence[int], read: VectorRows) -> list[tuple[Any, ...]]:
