@@ -6,9 +6,11 @@ import hashlib
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
+
+from recollect.domain.times import EPOCH
 
 DEFAULT_NAMESPACE = "default"
 
@@ -20,7 +22,6 @@ EPISODE = "episode"
 
 LINK_TYPES = ("supersedes", "resolved-by", "part-of", "see-also")
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

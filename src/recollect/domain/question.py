@@ -8,6 +8,7 @@ from typing import Literal
 
 from recollect.domain.memory import DEFAULT_NAMESPACE, Memory
 from recollect.domain.query import Node
+from recollect.domain.times import whole_milliseconds
 
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
 MODES: tuple[Mode, ...] = ("auto", "bm25", "semantic", "hybrid", "hybrid-rerank")
@@ -39,7 +40,7 @@ class Filter:
     only: frozenset[str] | None = None
 
     def allows(self, memory: Memory) -> bool:
-        """The meaning of a filter, in one place: stores compile it, and the pipeline checks what came back."""
+        """The meaning of a filter: the memory store asks it, the others compile it."""
         scope, tags = memory.scope, set(memory.tags)
         return (
             scope.namespace == self.namespace
@@ -49,8 +50,8 @@ class Filter:
             and memory.type not in self.without_types
             and tags.issuperset(self.tags)
             and tags.isdisjoint(self.without_tags)
-            and (self.after is None or memory.created_at >= self.after)
-            and (self.before is None or memory.created_at < self.before)
+            and (self.after is None or memory.created_at >= whole_milliseconds(self.after))
+            and (self.before is None or memory.created_at < whole_milliseconds(self.before))
             and memory.id not in self.exclude
             and (self.only is None or memory.id in self.only)
         )

@@ -9,7 +9,8 @@ from typing import Any
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.memory import Link, Memory, same_text
-from recollect.stores.memory.contents import Contents, LinkKey, Row, whole_milliseconds
+from recollect.domain.times import whole_milliseconds
+from recollect.stores.memory.contents import Contents, LinkKey, Row
 from recollect.stores.memory.tokens import Tokens, text_columns
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from recollect.domain.memory import Link, Memory
@@ -63,7 +62,7 @@ class Contents:
 
     def in_scope(self, filter: Filter) -> list[Memory]:
         """The memories that the filter lets through, in the order of their first insertion."""
-        return [row.memory for row in self.rows.values() if admits(filter, row.memory)]
+        return [row.memory for row in self.rows.values() if filter.allows(row.memory)]
 
 
 class Shelf:
@@ -73,27 +72,3 @@ class Shelf:
         self.lock = threading.RLock()
         self.contents = Contents()
         self.tokens = Tokens()
-
-
-def admits(filter: Filter, memory: Memory) -> bool:
-    """Whether the filter lets a memory through: the meaning of every field of Filter."""
-    scope = memory.scope
-    return (
-        scope.namespace == filter.namespace
-        and (filter.project is None or scope.project == filter.project)
-        and (not filter.sessions or scope.session in filter.sessions)
-        and (not filter.types or memory.type in filter.types)
-        and set(filter.tags) <= set(memory.tags)
-        and memory.type not in filter.without_types
-        and not set(filter.without_tags) & set(memory.tags)
-        and (filter.after is None or memory.created_at >= whole_milliseconds(filter.after))
-        and (filter.before is None or memory.created_at < whole_milliseconds(filter.before))
-        and memory.id not in filter.exclude
-        and (filter.only is None or memory.id in filter.only)
-    )
-
-
-def whole_milliseconds(moment: datetime) -> datetime:
-    """The moment in UTC (which a time without a zone is taken to be), cut down to the millisecond as stores keep it."""
-    in_utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return in_utc.replace(microsecond=in_utc.microsecond // 1000 * 1000)

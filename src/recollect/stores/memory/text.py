@@ -11,7 +11,7 @@ import numpy as np
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit, units
 from recollect.domain.question import Filter
 from recollect.ports import TEXT_COLUMNS, TextMatches
-from recollect.stores.memory.contents import Row, Shelf, admits
+from recollect.stores.memory.contents import Row, Shelf
 
 # How often each unit of a query occurs in the columns of one memory; units without tokens are left out.
 Tally: TypeAlias = dict[Unit, list[int]]
@@ -57,7 +57,7 @@ class MemoryText:
         found = [
             (row, tally)
             for row, tally in zip(rows, tallies)
-            if limit > 0 and admits(filter, row.memory) and matches(query, tally)
+            if limit > 0 and filter.allows(row.memory) and matches(query, tally)
         ]
         asked = units(query)
         counts = [[tally.get(unit, NEVER) for unit in asked] for _, tally in found]

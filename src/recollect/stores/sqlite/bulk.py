@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 from recollect.domain.changes import Change, Put
 from recollect.domain.memory import Memory
+from recollect.domain.times import to_ms
 from recollect.stores.sqlite.changes import INSERT_AT, INSERT_FULLTEXT, INSERT_TEXTS, is_buried
 from recollect.stores.sqlite.connection import one
 from recollect.stores.sqlite.filters import scope_text
 from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.rows import encode, text_number, to_ms
+from recollect.stores.sqlite.rows import encode, text_number
 from recollect.stores.sqlite.tokens import Text, plain
 
 WORTH_IT = 8

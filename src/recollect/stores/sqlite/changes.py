@@ -7,6 +7,7 @@ import json
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Conflict, NotFound
 from recollect.domain.memory import Memory, same_text
+from recollect.domain.times import to_ms
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.filters import scope_text
 from recollect.stores.sqlite.ledger import Writing
@@ -17,7 +18,6 @@ from recollect.stores.sqlite.rows import (
     dump_json,
     encode,
     text_number,
-    to_ms,
     tombstone_hash,
     touch_checksum,
 )

@@ -11,8 +11,8 @@ from typing import Any
 
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
+from recollect.domain.times import to_ms
 from recollect.stores.sqlite.connection import Connection, one
-from recollect.stores.sqlite.rows import to_ms
 from recollect.stores.sqlite.schema import MARK
 
 SMALL_SCOPE = 5_000

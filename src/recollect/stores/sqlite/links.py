@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from recollect.domain.errors import Corrupt
 from recollect.domain.memory import Link
+from recollect.domain.times import from_ms
 from recollect.stores.sqlite.connection import Readers, rows
-from recollect.stores.sqlite.rows import from_ms
 
 LINKS = """
 SELECT l.source, l.type, l.target, l.created_at, l.checksum, a.id, b.id

@@ -6,12 +6,12 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from recollect.domain.errors import Corrupt, InvalidInput
-from recollect.domain.memory import EMPTY, EPOCH, Memory, Scope, same_text
+from recollect.domain.memory import EMPTY, Memory, Scope, same_text
+from recollect.domain.times import from_ms, to_ms
 
 SOURCE = (
     "id, namespace, project, session, type, created_at, updated_at, version, pinned, sensitive, confidence,"
@@ -23,18 +23,6 @@ FIXED = 17
 """So many of them come before the columns that a touch changes."""
 
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-MILLISECOND = timedelta(milliseconds=1)
-
-
-def to_ms(moment: datetime) -> int:
-    """Whole milliseconds since 1970, cut down; a time without a zone is read as UTC."""
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - EPOCH) // MILLISECOND
-
-
-def from_ms(number: int) -> datetime:
-    """The moment that `to_ms` kept."""
-    return EPOCH + timedelta(milliseconds=number)
 
 
 def dump_json(value: Any, field: str) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.question import Filter
+from recollect.domain.times import to_ms
 from recollect.stores.sqlite.connection import Connection, one
 from recollect.stores.sqlite.filters import conditions, covers_store, scope_expression
 from recollect.stores.sqlite.postings import Postings, View, common_rows
-from recollect.stores.sqlite.rows import to_ms
 
 Rows = NDArray[np.integer]
 
