@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit test-slow fuzz conformance golden docs models bench bench-full lock clean
+.PHONY: help demo test lint types law unit test-slow test-qdrant fuzz conformance golden docs models bench bench-full lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ unit: $(READY)
 
 test-slow: models ## The longer batteries
 	$(BIN)/python -m pytest -m slow
+
+test-qdrant: $(READY) ## Every contract with vectors in Qdrant: its embedded form, or the server at QDRANT_URL
+	$(BIN)/python -m pytest tests/contracts tests/stores/test_qdrant.py -k qdrant
 
 fuzz: $(READY) ## Thousands of requests made from the OpenAPI, none may fail on the server's side
 	$(BIN)/python -m tests.doors.schemathesis_run 40

@@ -22,6 +22,18 @@ def open_store(target: str, *, read_only: bool = False) -> Store:
     return open_sqlite(target if target == ":memory:" else Path(target).expanduser(), read_only=read_only)
 
 
+def attach_vectors(store: Store, chosen: Settings) -> Store:
+    """The store as it is, or with its vectors searched in Qdrant where the settings name one."""
+    if not chosen.qdrant:
+        return store
+    try:
+        from recollect.stores.qdrant import with_qdrant
+    except ImportError as error:
+        hint = "pip install 'recollect[qdrant]', or empty the setting qdrant"
+        raise InvalidInput("the setting qdrant needs a package that is not installed", hint, "qdrant") from error
+    return with_qdrant(store, chosen.qdrant, key=chosen.qdrant_key, collection=chosen.qdrant_collection)
+
+
 def open_embedder(chosen: Settings) -> tuple[Embedder | None, str]:
     """The embedder, or the reason why there is none: a missing model costs meaning, never the memory itself."""
     try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from recollect import pipeline, profiles, recollection, upkeep, writing
 from recollect import settings as configuration
-from recollect.adapters import open_embedder, open_reranker, open_store
+from recollect.adapters import attach_vectors, open_embedder, open_reranker, open_store
 from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import InvalidInput, NotFound
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
@@ -66,7 +66,7 @@ def open_engine(
         embedder=embedder if isinstance(embedder, str) else None,
         reranker=reranker if isinstance(reranker, str) else None,
     )
-    store = open_store(chosen.store, read_only=read_only)
+    store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
     judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
     meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)
     return Engine(store, chosen, meaning, judge, background=background and not read_only, note=note)

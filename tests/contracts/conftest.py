@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +28,19 @@ def _open_sqlite(path: Path | str) -> Store:
     return open_sqlite(path)
 
 
+def _open_qdrant(path: Path) -> Store:
+    from recollect.stores.qdrant import with_qdrant
+
+    return with_qdrant(
+        _open_sqlite(path), os.environ.get("QDRANT_URL") or str(path.with_name("qdrant")), collection=path.parent.name
+    )
+
+
 BACKENDS = (
     Backend("memory", lambda _: open_memory()),
     Backend("sqlite", _open_sqlite, lasting=True),
     Backend("sqlite-without-file", lambda _: _open_sqlite(":memory:")),
+    Backend("sqlite-with-qdrant", _open_qdrant, lasting=True),
 )
 
 

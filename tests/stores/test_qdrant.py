@@ -1,0 +1,180 @@
+"""Qdrant as a mirror of a store's vectors: it follows, may be behind, heals, and never decides what is true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from qdrant_client import QdrantClient
+from sqlite_cases import embed, note, put, vectors_of
+
+import recollect
+from recollect.domain.changes import Erase, Put
+from recollect.domain.errors import InvalidInput, StoreUnavailable
+from recollect.domain.memory import Memory, Scope
+from recollect.domain.question import Filter
+from recollect.ports import Store
+from recollect.stores.memory import open_memory
+from recollect.stores.qdrant import with_qdrant
+from recollect.stores.qdrant.server import Server
+from recollect.stores.sqlite import open_sqlite
+
+EAST = np.array([1.0, 0.0], dtype=np.float32)
+MODEL = "m"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Store]:
+    store = open_sqlite(tmp_path / "s.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def mirrored(own: Store, tmp_path: Path) -> Store:
+    return with_qdrant(own, str(tmp_path / "qdrant"))
+
+
+def filled(store: Store, count: int = 5) -> list[Memory]:
+    memories = [note(f"n{number}", f"text {number}", project=f"p{number % 2}") for number in range(count)]
+    put(store, *memories)
+    for number, memory in enumerate(memories):
+        length = math.hypot(1, number)
+        embed(store, memory, 1 / length, number / length)
+    return memories
+
+
+def found(store: Store, filter: Filter = Filter(), limit: int = 10) -> list[str]:  # noqa: B008
+    return [hit.id for hit in vectors_of(store).search(MODEL, EAST, filter, limit)]
+
+
+def findings(store: Store, repair: bool = False) -> list[tuple[str, bool]]:
+    return [(one.kind, one.repaired) for one in store.care.check(repair)]
+
+
+def points(folder: Path) -> int:
+    """How many points the embedded form holds on disk, seen by another client after it was closed."""
+    client = QdrantClient(path=str(folder))
+    try:
+        return sum(client.count(one.name).count for one in client.get_collections().collections)
+    finally:
+        client.close()
+
+
+@pytest.mark.covers("live.vectors")
+def test_the_vector_leg_runs_on_qdrant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole product on it: the dense leg's answer comes from Qdrant and equals that of the store alone."""
+    asked: list[str] = []
+    nearest = Server.nearest
+
+    def noted(self: Server, model: str, *rest: object) -> list[str]:
+        asked.append(model)
+        return nearest(self, model, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Server, "nearest", noted)
+    texts = ["deploys run from the staging branch", "the cat sleeps all day", "rollbacks need two approvals"]
+    answers = []
+    for place in ("", str(tmp_path / "qdrant")):
+        monkeypatch.setenv("RECOLLECT_QDRANT", place)
+        home = tmp_path / ("with" if place else "without")
+        with recollect.open(
+            home / "s.db", embedder="fake", profile="live-weights", home=home, background=False
+        ) as memory:
+            for text in texts:
+                memory.remember(text, key=text)
+            memory.upkeep()
+            answer = memory.recall("who approves a rollback?", mode="semantic")
+            answers.append([(hit.memory.content, hit.score) for hit in answer.hits])
+        assert bool(asked) is bool(place)
+    assert answers[0] == answers[1] != []
+
+
+def test_changes_are_followed_at_once(mirrored: Store) -> None:
+    memories = filled(mirrored)
+    assert found(mirrored, limit=2) == ["n0", "n1"]
+    assert found(mirrored, Filter(project="p1")) == ["n1", "n3"]
+    mirrored.records.write([Put(replace(memories[0], scope=Scope(project="p1")), expected_version=1), Erase("n1")])
+    assert found(mirrored, Filter(project="p1")) == ["n0", "n3"]
+    mirrored.records.write([Put(replace(memories[3], content="another text"), expected_version=1)])
+    assert found(mirrored, Filter(project="p1")) == ["n0"]
+    assert findings(mirrored) == []
+
+
+def test_an_erased_memory_leaves_nothing_in_qdrant(mirrored: Store, own: Store, tmp_path: Path) -> None:
+    filled(mirrored, 3)
+    mirrored.records.write([Erase("n0"), Erase("n1"), Erase("n2")])
+    mirrored.close()
+    assert points(tmp_path / "qdrant") == 0
+
+
+def test_what_qdrant_missed_is_found_and_healed(own: Store, mirrored: Store) -> None:
+    memories = filled(own, 6)  # past the mirror
+    assert found(mirrored) == []
+    assert findings(mirrored) == [("qdrant-missing", False)]
+    assert findings(mirrored, repair=True) == [("qdrant-missing", True)]
+    assert findings(mirrored) == [] and found(mirrored) == [memory.id for memory in memories]
+    own.records.write([Put(replace(memories[0], tags=("new",)), expected_version=1), Erase("n5")])
+    assert findings(mirrored, repair=True) == [("qdrant-left-over", True), ("qdrant-stale", True)]
+    assert findings(mirrored) == [] and found(mirrored, Filter(tags=("new",))) == ["n0"]
+
+
+def test_what_is_out_of_date_in_qdrant_is_no_answer(own: Store, mirrored: Store) -> None:
+    memories = filled(mirrored, 4)
+    own.records.write([Erase("n0"), Put(replace(memories[1], type="secret"), expected_version=1)])
+    assert found(mirrored, Filter(without_types=("secret",))) == ["n2", "n3"]
+
+
+def test_going_round_heals_a_piece_at_a_time(own: Store, mirrored: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.stores.qdrant.mirror.PAGE", 2)
+    filled(own, 5)
+    healed = [mirrored.care.tidy()["mirrored"] for _ in range(4)]
+    assert healed[:3] == [2, 2, 1] and findings(mirrored) == []
+
+
+def test_an_outage_costs_the_leg_and_no_write(own: Store, tmp_path: Path) -> None:
+    mirrored = with_qdrant(own, "http://127.0.0.1:9")
+    memories = filled(mirrored, 3)
+    mirrored.records.write([Erase("n2")])
+    assert [one.id for one in vectors_of(own).stored(MODEL, [memory.id for memory in memories])] == ["n0", "n1"]
+    with pytest.raises(StoreUnavailable, match="Qdrant does not answer"):
+        found(mirrored)
+    assert findings(mirrored) == [("qdrant-unreachable", False)]
+
+
+def test_what_qdrant_could_not_take_is_owed_and_paid(
+    own: Store, mirrored: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories = filled(mirrored, 3)
+    with monkeypatch.context() as outage:
+
+        def refuse(*_: object) -> None:
+            raise StoreUnavailable("down")
+
+        outage.setattr(Server, "drop_memories", refuse)
+        mirrored.records.write([Put(replace(memories[0], scope=Scope(project="moved")), expected_version=1)])
+    assert found(mirrored, Filter(project="moved")) == []
+    mirrored.care.tidy()
+    assert found(mirrored, Filter(project="moved")) == ["n0"]
+
+
+def test_two_stores_share_a_server_under_two_names(tmp_path: Path) -> None:
+    stores = [open_sqlite(tmp_path / "a.db"), open_sqlite(tmp_path / "b.db")]
+    first = with_qdrant(stores[0], str(tmp_path / "qdrant"), collection="a")
+    filled(first, 2)
+    first.close()
+    second = with_qdrant(stores[1], str(tmp_path / "qdrant"), collection="b")
+    assert found(second) == [] and findings(second, repair=True) == []
+    second.close()
+    assert points(tmp_path / "qdrant") == 2
+
+
+def test_a_store_without_vectors_and_a_bad_place_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="keeps no vectors"):
+        with_qdrant(replace(open_memory(), vectors=None), ":memory:")
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(InvalidInput, match="Qdrant cannot be opened"):
+        with_qdrant(open_memory(), str(tmp_path / "file"))
