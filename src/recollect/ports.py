@@ -279,6 +279,14 @@ class StoreStats:
     namespaces: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
+@dataclass(frozen=True, slots=True)
+class Graves:
+    """All tombstones of a store: (namespace, `domain.memory.tombstone_hash`) pairs, and the key of the hashes."""
+
+    key: bytes
+    hashes: frozenset[tuple[str, bytes]]
+
+
 class Care(Protocol):
     """Keeping a store healthy."""
 
@@ -301,6 +309,17 @@ class Care(Protocol):
 
     def settings(self) -> dict[str, Any]:
         """The persisted live settings."""
+        ...
+
+    def graves(self) -> Graves:
+        """The tombstones, for a copy of the store."""
+        ...
+
+    def bury(self, graves: Graves) -> None:
+        """Take over the tombstones of another store, with their key.
+
+        A store that has tombstones under a key of its own refuses with Conflict.
+        """
         ...
 
 

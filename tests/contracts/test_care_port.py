@@ -15,6 +15,7 @@ from recollect.domain.errors import Conflict, InvalidInput
 from recollect.domain.memory import EPOCH, Link
 from recollect.domain.query import Term
 from recollect.ports import Store, VectorIndex
+from recollect.stores.memory import open_memory
 
 
 def test_an_empty_store_counts_nothing(store: Store) -> None:
@@ -205,3 +206,36 @@ def test_of_many_writers_of_one_key_or_text_one_wins(store: Store) -> None:
     (winner,) = ids(store.records.scan(ALL))
     assert winner.startswith("k")
     assert named == [winner] * 11
+
+
+def test_tombstones_move_to_another_store_with_their_key(store: Store) -> None:
+    put(store, note("a", "forgotten here"), note("b", "forgotten there", namespace="n"), note("c", "kept"))
+    store.records.write([Erase("a"), Erase("b"), Erase("c", tombstone=False)])
+    other = open_memory()
+    other.care.bury(store.care.graves())
+    assert other.care.graves() == store.care.graves() and len(other.care.graves().hashes) == 2
+    with pytest.raises(Conflict):
+        put(other, note("x", " Forgotten HERE"))
+    put(other, note("y", "forgotten there"), note("z", "kept"))
+
+    third = open_memory()
+    put(third, note("d", "forgotten elsewhere"))
+    third.records.write([Erase("d")])
+    with pytest.raises(Conflict, match="of its own"):
+        store.care.bury(third.care.graves())
+    with pytest.raises(Conflict, match="of its own"):
+        third.care.bury(store.care.graves())
+
+
+def test_an_empty_store_takes_tombstones_over(store: Store) -> None:
+    other = open_memory()
+    put(other, note("a", "forgotten"), note("b", "also forgotten"))
+    other.records.write([Erase("a")])
+    for _ in range(2):
+        store.care.bury(other.care.graves())
+        with pytest.raises(Conflict):
+            put(store, note("x", "forgotten"))
+        assert store.records.lookup("default", content="forgotten").buried
+    put(store, note("x", "also forgotten"))
+    store.records.write([Erase("x")])
+    assert len(store.care.graves().hashes) == 2 and store.care.check() == []

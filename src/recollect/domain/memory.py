@@ -35,6 +35,13 @@ def same_text(content: str) -> str:
     return " ".join(unicodedata.normalize("NFC", content).casefold().split())
 
 
+def tombstone_hash(content: str, namespace: str, secret: bytes) -> bytes:
+    """What is left of an erased text: a keyed hash that tells the text's return and nothing else."""
+    name = namespace.encode()
+    data = len(name).to_bytes(4, "little") + name + same_text(content).encode()
+    return hashlib.blake2b(data, digest_size=20, key=secret).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where a memory belongs. The namespace is the wall between tenants; project and session narrow."""

@@ -10,7 +10,8 @@ from typing import Any
 import apsw
 
 from recollect.domain.errors import InvalidInput
-from recollect.ports import Finding, StoreStats
+from recollect.ports import Finding, Graves, StoreStats
+from recollect.stores.graves import joined
 from recollect.stores.memory.contents import Shelf
 
 
@@ -29,7 +30,7 @@ class MemoryCare:
             kind="memory",
             location=":memory:",
             memories=len(memories),
-            tombstones=len(contents.tombstones),
+            tombstones=len(contents.graves.hashes),
             links=len(contents.links),
             vectors=sum(len(vectors.matrix) for vectors in contents.vectors.values()),
             bytes=sum(len(memory.content.encode()) for memory in memories),
@@ -55,3 +56,13 @@ class MemoryCare:
     def settings(self) -> dict[str, Any]:
         with self._shelf.lock:
             return copy.deepcopy(self._shelf.contents.settings)
+
+    def graves(self) -> Graves:
+        with self._shelf.lock:
+            return self._shelf.contents.graves
+
+    def bury(self, graves: Graves) -> None:
+        with self._shelf.lock:
+            draft = self._shelf.contents.copy()
+            draft.graves = joined(draft.graves, graves)
+            self._shelf.contents = draft

@@ -101,10 +101,10 @@ def _check_text(change: Put, contents: Contents, replaced: Row | None) -> None:
         holder = text_holder(contents, scope.namespace, scope.project, memory.content, other_than=memory.id)
         if holder is not None:
             raise Conflict(f"memory {holder} has the same text", hint="Update that one.", existing_id=holder)
-    grave = (scope.namespace, same_text(memory.content))
+    grave = contents.grave(scope.namespace, memory.content)
     if change.revive:
-        contents.tombstones.discard(grave)
-    elif grave in contents.tombstones and (replaced is None or replaced.same_text != grave[1]):
+        contents.graves = replace(contents.graves, hashes=contents.graves.hashes - {grave})
+    elif grave in contents.graves.hashes and (replaced is None or replaced.same_text != same_text(memory.content)):
         raise Conflict("this text was forgotten on purpose", hint="Revive it explicitly to bring it back.")
 
 
@@ -132,7 +132,8 @@ def _erase(change: Erase, contents: Contents) -> None:
     contents.drop_vectors(change.id)
     contents.links = {key: link for key, link in contents.links.items() if change.id not in (link.source, link.target)}
     if change.tombstone:
-        contents.tombstones.add((row.memory.scope.namespace, row.same_text))
+        grave = contents.grave(row.memory.scope.namespace, row.memory.content)
+        contents.graves = replace(contents.graves, hashes=contents.graves.hashes | {grave})
 
 
 def _touch(change: Touch, contents: Contents) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from recollect.domain.memory import Link, Memory
+from recollect.domain.memory import Link, Memory, tombstone_hash
 from recollect.domain.question import Filter
-from recollect.ports import Matrix
+from recollect.ports import Graves, Matrix
 from recollect.stores.memory.tokens import Tokens
 
 LinkKey: TypeAlias = tuple[str, str, str]
@@ -39,7 +40,7 @@ class Contents:
 
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
     links: dict[LinkKey, Link] = field(default_factory=dict[LinkKey, Link])
-    tombstones: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    graves: Graves = field(default_factory=lambda: Graves(secrets.token_bytes(32), frozenset()))
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     vectors: dict[VectorKey, Vectors] = field(default_factory=dict[VectorKey, Vectors])
     failures: dict[VectorKey, int] = field(default_factory=dict[VectorKey, int])
@@ -49,11 +50,15 @@ class Contents:
         return Contents(
             dict(self.rows),
             dict(self.links),
-            set(self.tombstones),
+            self.graves,
             dict(self.settings),
             dict(self.vectors),
             dict(self.failures),
         )
+
+    def grave(self, namespace: str, content: str) -> tuple[str, bytes]:
+        """What a tombstone for this text would say."""
+        return namespace, tombstone_hash(content, namespace, self.graves.key)
 
     def drop_vectors(self, id: str) -> None:
         """Forget what every model made of this memory, failures included."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from recollect.domain.changes import Change
 from recollect.domain.errors import NotFound
-from recollect.domain.memory import Memory, same_text
+from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
@@ -77,7 +77,7 @@ class MemoryRecords:
         return Lookup(
             key_id=None if key is None else key_holder(contents, namespace, key),
             content_id=None if content is None else text_holder(contents, namespace, project, content),
-            buried=content is not None and (namespace, same_text(content)) in contents.tombstones,
+            buried=content is not None and contents.grave(namespace, content) in contents.graves.hashes,
             session_projects=tuple(sorted(project for project in projects if project is not None)),
         )
 

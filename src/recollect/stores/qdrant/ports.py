@@ -16,6 +16,7 @@ from recollect.ports import (
     Embedded,
     EmbeddingProgress,
     Finding,
+    Graves,
     Lookup,
     Pending,
     Records,
@@ -132,3 +133,9 @@ class MirroredCare:
 
     def settings(self) -> dict[str, Any]:
         return self._care.settings()
+
+    def graves(self) -> Graves:
+        return self._care.graves()
+
+    def bury(self, graves: Graves) -> None:
+        self._care.bury(graves)

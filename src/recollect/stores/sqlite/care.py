@@ -12,10 +12,12 @@ from typing import Any
 import apsw
 
 from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
-from recollect.ports import Finding, StoreStats
+from recollect.ports import Finding, Graves, StoreStats
+from recollect.stores.graves import joined
 from recollect.stores.sqlite.checks import find_all, fulltext_findings
-from recollect.stores.sqlite.connection import Readers, connect, one, rows, translate
+from recollect.stores.sqlite.connection import Connection, Readers, connect, one, rows, translate
 from recollect.stores.sqlite.ledger import Writing, counter
+from recollect.stores.sqlite.records import run
 from recollect.stores.sqlite.repairs import repair_all
 from recollect.stores.sqlite.scan import Scans, note_saved
 from recollect.stores.sqlite.schema import copy_file, version_of
@@ -118,6 +120,24 @@ class SqliteCare:
         with self._readers.borrow() as connection:
             found = rows(connection, "SELECT name, value FROM settings ORDER BY name")
         return {name: json.loads(value) for name, value in found}
+
+    def graves(self) -> Graves:
+        with self._readers.reading() as connection:
+            return _graves(connection)
+
+    def bury(self, graves: Graves) -> None:
+        def work(writing: Writing) -> None:
+            all_of_them = joined(_graves(writing.connection), graves)
+            writing.connection.execute("UPDATE secrets SET value = ? WHERE name = 'tombstones'", (all_of_them.key,))
+            writing.connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", sorted(graves.hashes))
+            writing.reload()
+
+        run(self._writer, work)
+
+
+def _graves(connection: Connection) -> Graves:
+    key: bytes = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+    return Graves(key, frozenset(rows(connection, "SELECT namespace, hash FROM tombstones")))
 
 
 def _verify(copy: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Conflict, NotFound
-from recollect.domain.memory import Memory, same_text
+from recollect.domain.memory import Memory, same_text, tombstone_hash
 from recollect.domain.times import to_ms
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.filters import scope_text
@@ -18,7 +18,6 @@ from recollect.stores.sqlite.rows import (
     dump_json,
     encode,
     text_number,
-    tombstone_hash,
     touch_checksum,
 )
 from recollect.stores.sqlite.tokens import plain

@@ -126,10 +126,3 @@ def text_number(content: str) -> int:
     """A 63-bit number that texts share when they count as the same (and, by chance, hardly ever otherwise)."""
     digest = hashlib.blake2b(same_text(content).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
-
-
-def tombstone_hash(content: str, namespace: str, secret: bytes) -> bytes:
-    """What is left of an erased text: a keyed hash that tells the text's return and nothing else."""
-    name = namespace.encode()
-    data = len(name).to_bytes(4, "little") + name + same_text(content).encode()
-    return hashlib.blake2b(data, digest_size=20, key=secret).digest()
