@@ -1,4 +1,4 @@
-"""consolidate, upkeep, doctor, reindex, stats, backup, restore."""
+"""consolidate, upkeep, doctor, reindex, stats, backup, restore, copy."""
 
 from __future__ import annotations
 
@@ -128,3 +128,17 @@ def test_restore_into_an_empty_home(cli: Any, tmp_path: Path, home: Path) -> Non
     document = cli("restore", str(copy), "--store", str(elsewhere), "--json").document
     assert document == {"store": str(elsewhere), "memories": 1, "old_store": None}
     assert cli("--store", str(elsewhere), "recall", "travels", "--json").document["hits"]
+
+
+def test_copy_moves_a_store_to_another(cli: Any, tmp_path: Path, home: Path) -> None:
+    cli("remember", "the release train leaves on Tuesdays")
+    cli("remember", "logs are kept for ninety days")
+    source, target = str(home / "memories.db"), str(tmp_path / "other.db")
+    report = cli("copy", source, target, "--json").document
+    assert (report["memories"], report["written"] >= 2) == (2, True)
+    assert contents(lambda *words: cli("--store", target, *words)) == contents(cli)
+    assert "equal on both sides" in cli("copy", source, str(tmp_path / "third.db")).out
+    refused = cli("copy", source, target, "--json")
+    assert (refused.code, refused.document["error"]["type"]) == (1, "Conflict")
+    missing = cli("copy", str(tmp_path / "nowhere.db"), target, "--json")
+    assert (missing.code, missing.document["error"]["type"]) == (1, "NotFound")

@@ -1,5 +1,6 @@
 """In and out: our own lossless JSONL, and readers for what other systems write. One reader, one file, one table row."""
 
+from recollect.importers.copying import CopyReport, copy_store
 from recollect.importers.exporting import ExportReport, export
 from recollect.importers.report import ImportReport, Problem
 from recollect.importers.restoring import import_jsonl
@@ -8,10 +9,12 @@ from recollect.importers.table import IMPORTERS, Importer, sniff
 
 __all__ = [
     "IMPORTERS",
+    "CopyReport",
     "ExportReport",
     "ImportReport",
     "Importer",
     "Problem",
+    "copy_store",
     "export",
     "import_jsonl",
     "import_source",

@@ -1,7 +1,8 @@
-"""backup and restore: a verified copy of the store, and the way back."""
+"""backup, restore and copy: verified copies of a store, the way back, and the way to another engine."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import typer
 
 from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound
 from recollect.doors.cli.session import current, printable
+from recollect.doors.wire import plain
 
 # What belongs to a store's file and must move with it: the write-ahead log first, so that no log outlives its file.
 SIDECARS = ("-wal", "-shm")
@@ -26,6 +28,11 @@ def register(app: typer.Typer) -> None:
     app.command(
         "restore", rich_help_panel="Care", epilog="Example: recollect restore ~/backups/memories-2026-05-01.db --force"
     )(restore)
+    app.command(
+        "copy",
+        rich_help_panel="Care",
+        epilog="Example: recollect copy ~/memories.db postgresql://app@db.example/recollect",
+    )(copy)
 
 
 def backup(
@@ -76,6 +83,36 @@ def restore(
     run.say(f"{target}  restored, {memories} memories")
     if aside is not None:
         run.note(f"the old store is kept as {aside}")
+
+
+def copy(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The store to read: a file or a postgresql:// URL.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="An empty store, or one that an interrupted copy left.")],
+) -> None:
+    """Everything of one store into another: memories, links, vectors, tombstones, settings, checked at the end.
+
+    Interrupted, the same command goes on where it stopped.
+    """
+    from recollect.adapters import open_store
+    from recollect.importers import copy_store
+
+    run = current(ctx)
+    if "://" not in source and not Path(source).expanduser().is_file():
+        raise NotFound(f"there is no store at {source}", "give the file of a store, or a postgresql:// URL")
+    with contextlib.ExitStack() as opened:
+        stores = [open_store(source, read_only=True), open_store(target)]
+        for store in stores:
+            opened.callback(store.close)
+        with run.progress("copying") as advance:
+            report = copy_store(*stores, progress=lambda _step, done, total: advance(done, total))
+    if run.json:
+        run.emit(plain(report))
+        return
+    run.say(
+        f"{report.memories} memories, {report.links} links, {report.vectors} vectors,"
+        f" {report.tombstones} tombstones: equal on both sides"
+    )
 
 
 def _store_file(target: str) -> Path:

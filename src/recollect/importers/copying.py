@@ -1,0 +1,188 @@
+"""copy: make one store hold exactly what another holds, whatever their engines are.
+
+Going over both page by page and writing only what differs makes the copy resumable: whatever an interrupted run has
+written is found equal by the next. A mark in the target allows that, and keeps a store with a life of its own from
+being overwritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting
+from recollect.domain.errors import Conflict, Corrupt
+from recollect.domain.memory import Link, Memory
+from recollect.domain.question import Filter
+from recollect.ports import Embedded, Store
+
+PAGE = 500
+MARK = "copied_from"
+"""The live setting that marks a target while it is being filled."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What the target holds now, and how much of it this run had to write."""
+
+    memories: int
+    links: int
+    vectors: int
+    tombstones: int
+    written: int
+
+
+def copy_store(source: Store, target: Store, *, progress: Progress | None = None) -> CopyReport:
+    """Fill the target, then compare everything. Conflict: the target is in use. Corrupt: the two are not equal.
+
+    `progress` is told the step, what is done of it and the total.
+    """
+    say = progress or _silent
+    origin = hashlib.sha256(source.care.graves().key).hexdigest()[:16]
+    _claim(target, origin)
+    written = _copy_memories(source, target, say)
+    written += _copy_links(source, target, say)
+    written += _copy_vectors(source, target, say)
+    target.care.bury(source.care.graves())
+    _copy_settings(source, target)
+    _verify(source, target, say)
+    target.records.write([SetSetting(MARK, None)])
+    stats = target.care.stats()
+    return CopyReport(stats.memories, stats.links, stats.vectors, stats.tombstones, written)
+
+
+def _silent(_step: str, _done: int, _total: int) -> None:
+    return None
+
+
+def _claim(target: Store, origin: str) -> None:
+    stats, marked = target.care.stats(), target.care.settings().get(MARK)
+    if marked != origin and (stats.memories or stats.tombstones or marked is not None):
+        raise Conflict("the target is not empty", "copy into a new store; an interrupted copy goes on by itself")
+    target.records.write([SetSetting(MARK, origin)])
+
+
+def _pages(store: Store, step: str, say: Progress) -> Iterator[list[Memory]]:
+    stats = store.care.stats()
+    done = 0
+    for namespace in sorted(stats.namespaces):
+        after: str | None = None
+        while page := store.records.scan(Filter(namespace), "id", PAGE, after):
+            yield page
+            done, after = done + len(page), page[-1].id
+            say(step, done, max(done, stats.memories))
+
+
+def _copy_memories(source: Store, target: Store, say: Progress) -> int:
+    """Put what is missing, replace what differs, take away what the source no longer has."""
+    written = 0
+    for page in _pages(source, "memories", say):
+        held = {memory.id: memory for memory in target.records.fetch([memory.id for memory in page])}
+        changes: list[Change] = []
+        for memory in page:
+            if held.get(memory.id) == memory:
+                continue
+            if memory.id in held:  # a plain replacement would count its version up
+                changes.append(Erase(memory.id, tombstone=False))
+            changes.append(Put(memory, revive=True))
+        written += sum(isinstance(change, Put) for change in changes)
+        if changes:
+            target.records.write(changes)
+    if target.care.stats().memories != source.care.stats().memories:
+        for page in _pages(target, "memories gone", say):
+            held_there = {memory.id for memory in source.records.fetch([memory.id for memory in page])}
+            gone = [Erase(memory.id, tombstone=False) for memory in page if memory.id not in held_there]
+            if gone:
+                target.records.write(gone)
+    return written
+
+
+def _links(store: Store, page: Sequence[Memory]) -> set[Link]:
+    """The links that start on this page."""
+    ids = {memory.id for memory in page}
+    found = [] if store.links is None else store.links.links(sorted(ids))
+    return {link for link in found if link.source in ids}
+
+
+def _copy_links(source: Store, target: Store, say: Progress) -> int:
+    written = 0
+    for page in _pages(source, "links", say):
+        wanted, held = _links(source, page), _links(target, page)
+        changes: list[Change] = [DropLink(link) for link in held - wanted]
+        changes += [AddLink(link) for link in sorted(wanted - held, key=_order)]
+        written += len(wanted - held)
+        if changes:
+            target.records.write(changes)
+    return written
+
+
+def _order(link: Link) -> tuple[object, ...]:
+    return link.created_at, link.source, link.type, link.target
+
+
+def _vectors(store: Store, model: str, page: Sequence[Memory]) -> dict[str, Embedded]:
+    found = [] if store.vectors is None else store.vectors.stored(model, [memory.id for memory in page])
+    return {one.id: one for one in found}
+
+
+def _models(store: Store) -> list[str]:
+    return [] if store.vectors is None else store.vectors.models()
+
+
+def _copy_vectors(source: Store, target: Store, say: Progress) -> int:
+    written = 0
+    for model in _models(source) if target.vectors is not None else []:
+        for page in _pages(source, "vectors", say):
+            wanted, held = _vectors(source, model, page), _vectors(target, model, page)
+            fresh = [one for id, one in wanted.items() if id not in held or not _equal(one, held[id])]
+            written += len(fresh)
+            if fresh and target.vectors is not None:
+                target.vectors.put(model, fresh)
+    return written
+
+
+def _equal(one: Embedded, other: Embedded) -> bool:
+    return one.passages == other.passages and np.array_equal(_matrix(one), _matrix(other))
+
+
+def _matrix(one: Embedded) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    assert one.vectors is not None
+    return one.vectors
+
+
+def _settings(store: Store) -> dict[str, Any]:
+    return {name: value for name, value in store.care.settings().items() if name != MARK}
+
+
+def _copy_settings(source: Store, target: Store) -> None:
+    wanted = _settings(source)
+    gone = [SetSetting(name, None) for name in _settings(target) if name not in wanted]
+    target.records.write([*gone, *(SetSetting(name, value) for name, value in wanted.items())])
+
+
+def _verify(source: Store, target: Store, say: Progress) -> None:
+    """Everything once more, read from both sides."""
+    for page in _pages(source, "check", say):
+        same = target.records.fetch([memory.id for memory in page]) == page
+        same = same and _links(source, page) == _links(target, page)
+        for model in _models(source) if same and target.vectors is not None else []:
+            wanted, held = _vectors(source, model, page), _vectors(target, model, page)
+            same = same and wanted.keys() == held.keys() and all(_equal(wanted[id], held[id]) for id in wanted)
+        if not same:
+            raise _different()
+    ours, theirs = target.care.stats(), source.care.stats()
+    same = (ours.memories, ours.links) == (theirs.memories, theirs.links) and _settings(source) == _settings(target)
+    if not same or target.care.graves() != source.care.graves():
+        raise _different()
+
+
+def _different() -> Corrupt:
+    return Corrupt(
+        "the copy is not equal to the source", "if the source was written to meanwhile, run the same command again"
+    )
