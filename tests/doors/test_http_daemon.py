@@ -6,14 +6,12 @@ import json
 import socket
 import stat
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import recollect
 from recollect.doors.http.listening import bind_socket, is_loopback
 from recollect.doors.http.token import read_address, read_token
 from tests.doors.http_cases import daemon, open_memory
@@ -140,47 +138,6 @@ def test_logs_are_json_and_hold_no_memory_and_no_query(home: Path) -> None:
     assert all(one["request_id"] and one["status"] and one["ms"] >= 0 for one in requests)
     assert CANARY not in "\n".join(lines)
     assert running.token not in "\n".join(lines)
-
-
-def test_two_daemons_and_command_lines_on_one_store_lose_nothing(home: Path, tmp_path: Path) -> None:
-    """Two homes, two ports, one file; acknowledged writes are all there, each once."""
-    store = tmp_path / "shared.db"
-    acknowledged: list[str] = []
-    failures: list[str] = []
-
-    def over_http(running: object, name: str) -> None:
-        for one in range(20):
-            status, receipt = running.ask("POST", "/v1/memories", {"content": f"{name} wrote {one}", "dedupe": False})  # type: ignore[attr-defined]
-            (acknowledged if status == 201 else failures).append(str(receipt.get("id", receipt)))
-
-    def over_cli(name: str) -> None:
-        lines = "\n".join(f"{name} wrote {one}" for one in range(10))
-        command = [sys.executable, "-m", "recollect", "--store", str(store), "--json", "remember", "-", "--no-dedupe"]
-        ran = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=120, check=False)
-        if ran.returncode:
-            failures.append(ran.stderr.decode())
-        else:
-            found = json.loads(ran.stdout)
-            acknowledged.extend(one["id"] for one in (found if isinstance(found, list) else found["receipts"]))
-
-    other = tmp_path / "other"
-    other.mkdir()
-    with (
-        daemon(home, "--store", str(store)) as first,
-        daemon(other, "--store", str(store)) as second,
-    ):
-        threads = [threading.Thread(target=over_http, args=(one, name)) for one, name in ((first, "a"), (second, "b"))]
-        threads += [threading.Thread(target=over_cli, args=(f"cli {one}",)) for one in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(200)
-        assert failures == []
-        assert first.ask("GET", "/v1/stats")[1]["memories"] == second.ask("GET", "/v1/stats")[1]["memories"] == 70
-    with recollect.open(store, home=home, embedder="fake", reranker="none", background=False) as engine:
-        assert len(acknowledged) == len(set(acknowledged)) == 70
-        assert {one.id for one in engine.list(limit=1000)} == set(acknowledged)
-        assert [one for one in engine.check() if one.severity == "error"] == []
 
 
 @pytest.mark.covers("live.settings")
