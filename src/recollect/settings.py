@@ -17,6 +17,8 @@ import platformdirs
 from recollect.domain.errors import InvalidInput
 
 APP = "recollect"
+MOST_HOURS = 8760
+"""A year: what is to happen more rarely is not regular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +87,29 @@ def load(environment: Mapping[str, str] | None = None, **overrides: Any) -> Sett
     values.update({name: value for name, value in overrides.items() if value is not None})
     if "models" in values:
         values["models"] = Path(values["models"]).expanduser()
-    return replace(settings, **{name: _converted(name, value) for name, value in values.items()})
+    return replace(settings, **{name: converted(name, value) for name, value in values.items()})
 
 
-def _converted(name: str, value: Any) -> Any:
+def converted(name: str, value: Any) -> Any:
     """Variables and `settings set` give text; what should be a number or a switch becomes one."""
     wanted = next(field.type for field in fields(Settings) if field.name == name)
     try:
         if wanted == "float":
-            return float(value)
+            return _hours(value)
         if wanted == "bool" and not isinstance(value, bool):
             return {"true": True, "1": True, "false": False, "0": False}[str(value).strip().lower()]
     except (ValueError, TypeError, KeyError):
-        kind = "a number" if wanted == "float" else "true or false"
-        hint = f"put {kind} into config.toml or RECOLLECT_{name.upper()}"
+        kind = f"a number from 0 to {MOST_HOURS}" if wanted == "float" else "true or false"
+        hint = f"allowed: {kind}, in config.toml, in RECOLLECT_{name.upper()} or by `recollect settings set`"
         raise InvalidInput(f"{name} cannot be {str(value)[:40]!r}", hint, name) from None
     return value
+
+
+def _hours(value: Any) -> float:
+    found = float(value)
+    if not 0 <= found <= MOST_HOURS:
+        raise ValueError(value)
+    return found
 
 
 def _models_folder(environment: Mapping[str, str]) -> Path:

@@ -89,6 +89,83 @@ def test_settings_in_the_configuration(cli: Any, home: Path) -> None:
     assert cli("settings", "get", "profile").out == "balanced\n"
 
 
+WRONG = {
+    "consolidate_hours": ("abc", "-1", "nan", "inf", "1e9"),
+    "topic_gate": ("maybe", "2"),
+    "profile": ("nosuch", "nosuch.toml"),
+    "recollect_profile": ("nosuch",),
+    "episodes_profile": ("nosuch",),
+    "embedder": ("nosuch", "ftp://host/v1", "https://me:secret@host/v1", "minilm-l6"),
+    "embedder_model": ("two\nlines", " "),
+    "embedder_key": ("with blanks in it", "schlüssel"),
+    "reranker": ("nosuch", "judge", "arctic-embed-s"),
+    "reranker_model": ("two\nlines",),
+    "reranker_key": ("with blanks in it",),
+    "language_model": ("localhost:8080", "ftp://host"),
+    "language_model_name": ("two\nlines",),
+    "language_model_key": ("with blanks in it",),
+    "store": ("postgresql://host/db", "mysql://host/db", "."),
+    "models": ("https://host/models", "pyproject.toml"),
+    "home": ("elsewhere",),
+    "keywordWeight": ("7", "abc", "true", "nan"),
+    "semanticWeight": ("-1",),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_value_that_is_not_allowed_is_refused_at_once(cli: Any, home: Path, name: str, value: str) -> None:
+    before = cli("settings", "list", "--json").document
+    ran = cli("settings", "set", "--json", "--", name, value)
+    assert ran.code == (1 if value == "minilm-l6" else 2), ran
+    error = ran.document["error"]
+    assert error["hint"]
+    assert value == "minilm-l6" or error["field"] == name
+    assert not (home / "config.toml").exists()
+    assert cli("settings", "list", "--json").document == before
+
+
+def test_every_setting_is_tried_with_a_wrong_value(cli: Any) -> None:
+    listed = cli("settings", "list", "--json").document
+    assert set(WRONG) == {*listed["live"], *listed["configuration"]}
+
+
+def test_refusals_name_what_is_allowed(cli: Any) -> None:
+    def hint(name: str, value: str) -> str:
+        return cli("settings", "set", "--json", "--", name, value).document["error"]["hint"]
+
+    assert "number from 0 to 8760" in hint("consolidate_hours", "abc")
+    assert "true or false" in hint("topic_gate", "maybe")
+    assert "two-stage" in hint("recollect_profile", "nosuch")
+    assert "arctic-embed-s" in hint("embedder", "nosuch")
+    assert "https://" in hint("language_model", "localhost:8080")
+    assert "between 0 and 5" in hint("keywordWeight", "abc")
+    assert ":memory:" in hint("store", "mysql://host/db")
+
+
+def test_allowed_values_are_written_and_read_again(cli: Any, home: Path, tmp_path: Path) -> None:
+    good = {"consolidate_hours": "24", "topic_gate": "false", "recollect_profile": "balanced", "embedder": "fake",
+            "reranker": "none", "language_model": "http://127.0.0.1:8080/v1", "language_model_name": "some/model",
+            "embedder_model": "name", "reranker_key": "abc-123", "models": str(tmp_path)}  # fmt: skip
+    for name, value in good.items():
+        assert cli("settings", "set", name, value).code == 0, name
+    assert tomllib.loads((home / "config.toml").read_text()) == good
+    listed = cli("settings", "list", "--json").document["configuration"]
+    assert (listed["consolidate_hours"], listed["topic_gate"]) == (24.0, False)
+
+
+def test_a_relative_store_lies_where_it_was_named(cli: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.mkdir()
+    monkeypatch.chdir(home)
+    assert cli("settings", "set", "store", "mine.db").code == 0
+    assert tomllib.loads((home / "config.toml").read_text()) == {"store": str(home / "mine.db")}
+
+
+def test_nothing_takes_a_live_setting_back_to_its_default(cli: Any) -> None:
+    assert cli("settings", "set", "keywordWeight", "2").code == 0
+    assert cli("settings", "set", "keywordWeight", "", "--json").document == {"name": "keywordWeight", "value": 0.0}
+    assert cli("settings", "get", "keywordWeight").out == "0\n"
+
+
 def test_the_configuration_keeps_comments_and_order(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('# mine\nprofile = "balanced"  # for now\nembedder = "fake"')

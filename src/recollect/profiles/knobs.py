@@ -27,10 +27,10 @@ def checked(changes: Mapping[str, Any], folder: Path | None) -> dict[str, float]
         knob = knobs.get(name)
         if knob is None:
             raise InvalidInput(f"there is no setting {name!r}", f"known: {', '.join(sorted(knobs))}", name)
+        limits = f"between {knob.minimum:g} and {knob.maximum:g}"
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidInput(f"{name} must be a number, not {value!r}", "", name)
+            raise InvalidInput(f"{name} must be a number, not {value!r}", f"choose a value {limits}", name)
         if not knob.minimum <= value <= knob.maximum:
-            limits = f"between {knob.minimum:g} and {knob.maximum:g}"
             raise InvalidInput(f"{name} must lie {limits}, not {value!r}", f"choose a value {limits}", name)
     return {name: float(value) for name, value in changes.items()}
 

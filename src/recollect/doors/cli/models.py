@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -173,6 +172,7 @@ def use(
 ) -> None:
     """Choose the embedder or reranker from now on (config.toml in the home folder)."""
     from recollect import encoders
+    from recollect.doors.cli.configuring import model_choice
     from recollect.encoders.catalogue import MODELS
 
     run = current(ctx)
@@ -181,11 +181,7 @@ def use(
     chosen: Role = role or natural
     if known is not None and chosen != natural:
         raise InvalidInput(f"{model} is a {natural}, not a {chosen}", f"leave out --as {chosen}", "as")
-    choice = (
-        model
-        if known is not None or "://" in model or model in ("default", "none", "fake", "judge")
-        else str(Path(model).expanduser().resolve())
-    )
+    choice = model_choice(model)
     settings = run.settings
     # Opening refuses what is not there, before anything is written down.
     if chosen == "embedder":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +11,6 @@ from recollect.domain.errors import InvalidInput
 from recollect.doors.cli import config_file, options
 from recollect.doors.cli.session import Session, current, printable
 from recollect.doors.wire import plain
-
-if TYPE_CHECKING:
-    from recollect.engine import Engine
 
 SECRET = "_key"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As in `recollect settings list`.")]
@@ -68,28 +65,34 @@ def set_setting(
 ) -> None:
     """Change one setting. Knobs of the live profiles count from the next recall on, in every process."""
     run = current(ctx)
-    with run.engine() as engine:
-        live = engine.live_settings()
-        if name in live:
-            changed: Any = engine.change_settings({name: options.value_of(value)})[name]
-        else:
-            changed = _configure(run, engine, name, value)
+    places = _places(run)
+    changed: Any = (
+        _configure(run, name, value) if name in places and name != "home" else _turn(run, name, value, places)
+    )
     if run.json:
         run.emit({"name": name, "value": changed})
     else:
         run.say(f"{name} = {changed}")
 
 
-def _configure(run: Session, engine: Engine, name: str, value: str) -> str:
-    places = _places(run)
-    if name not in places or name == "home":
-        raise _unknown(name, {**engine.live_settings(), **places})
-    if name == "profile" and value:
-        from recollect import profiles
+def _turn(run: Session, name: str, value: str, places: dict[str, Any]) -> float:
+    """Set a knob that is kept in the store."""
+    from recollect.profiles import knobs
 
-        profiles.load(value, run.settings.profiles)
-    config_file.change(run.settings.home / "config.toml", {name: value or None})
-    return "•••" if name.endswith(SECRET) and value else value
+    with run.engine() as engine:
+        if name not in engine.live_settings():
+            raise _unknown(name, {**engine.live_settings(), **places})
+        default = knobs.values({}, run.settings.profiles)[name]
+        return engine.change_settings({name: options.value_of(value) if value else default})[name]
+
+
+def _configure(run: Session, name: str, value: str) -> str:
+    """Write a line of config.toml; an empty value takes it out."""
+    from recollect.doors.cli.configuring import checked
+
+    written = checked(name, value, run.settings) if value else ""
+    config_file.change(run.settings.home / "config.toml", {name: written or None})
+    return "•••" if name.endswith(SECRET) and written else written
 
 
 def _places(run: Session) -> dict[str, Any]:

@@ -1,0 +1,104 @@
+"""What may stand in config.toml: a value is tried before it is written, so that a wrong one is found at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from recollect import encoders, profiles, settings
+from recollect.domain.errors import InvalidInput
+from recollect.encoders.catalogue import MODELS
+from recollect.encoders.transport import check_address
+from recollect.settings import Settings
+
+WORDS = frozenset({"default", "none", "fake", "judge"})
+
+
+def checked(name: str, value: str, chosen: Settings) -> str:
+    """The value as it is to be written, or an error that names the setting and what it may be."""
+    given = PLACES[name](value) if name in PLACES else value
+    try:
+        changed = replace(chosen, **{name: settings.converted(name, given)})
+        if name in CHECKS:
+            CHECKS[name](given, changed)
+        elif name.endswith(("_model", "_name", "_key")):
+            _require_one_line(given)
+            _require_usable_key(name, changed)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, error.hint, name) from error
+    return given
+
+
+def _absolute(value: str) -> str:
+    """A relative path means the folder it was typed in, not the one that a daemon will run in."""
+    return value if value == ":memory:" or "://" in value else str(Path(value).expanduser().absolute())
+
+
+def model_choice(value: str) -> str:
+    """A model as it is to be written: a folder by its whole path, a name or a URL as it is."""
+    return value if value in MODELS or value in WORDS else _absolute(value)
+
+
+def _check_store(value: str, _: Settings) -> None:
+    if "://" in value or Path(value).is_dir():
+        raise InvalidInput(f"{value} cannot be a store", "allowed: the path of a file, or :memory:")
+
+
+def _check_models(value: str, _: Settings) -> None:
+    if "://" in value or value == ":memory:" or Path(value).is_file():
+        raise InvalidInput(f"{value} cannot hold models", "allowed: the path of a folder")
+
+
+def _check_profile(value: str, changed: Settings) -> None:
+    profiles.load(value, changed.profiles)
+
+
+def _check_embedder(value: str, changed: Settings) -> None:
+    encoders.open_embedder(value, changed.models, model=changed.embedder_model, key=changed.embedder_key)
+
+
+def _check_reranker(value: str, changed: Settings) -> None:
+    encoders.open_reranker(
+        value,
+        changed.models,
+        model=changed.reranker_model,
+        key=changed.reranker_key,
+        judge_url=changed.language_model,
+        judge_model=changed.language_model_name,
+        judge_key=changed.language_model_key,
+    )
+
+
+def _check_language_model(value: str, changed: Settings) -> None:
+    check_address(value, changed.language_model_key)
+
+
+def _require_one_line(value: str) -> None:
+    if not value.strip() or not value.isprintable():
+        raise InvalidInput(f"{value!r} cannot be used", "allowed: one line of text")
+
+
+def _require_usable_key(name: str, changed: Settings) -> None:
+    """A key is tried with the address it is for; any address will do while there is none."""
+    if name.endswith("_key"):
+        address: str = getattr(changed, name.removesuffix("_key"))
+        check_address(address if "://" in address else "https://localhost", getattr(changed, name))
+
+
+PLACES: dict[str, Callable[[str], str]] = {
+    "store": _absolute,
+    "models": _absolute,
+    "embedder": model_choice,
+    "reranker": model_choice,
+}
+CHECKS: dict[str, Callable[[str, Settings], None]] = {
+    "store": _check_store,
+    "models": _check_models,
+    "profile": _check_profile,
+    "recollect_profile": _check_profile,
+    "episodes_profile": _check_profile,
+    "embedder": _check_embedder,
+    "reranker": _check_reranker,
+    "language_model": _check_language_model,
+}
