@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from recollect.encoders.catalogue import MODELS
 from recollect.encoders.transport import check_address
 from recollect.settings import Settings
 
+COLLECTION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 WORDS = frozenset({"default", "none", "fake", "judge"})
 
 
@@ -48,6 +50,20 @@ def _check_store(value: str, _: Settings) -> None:
 def _check_models(value: str, _: Settings) -> None:
     if "://" in value or value == ":memory:" or Path(value).is_file():
         raise InvalidInput(f"{value} cannot hold models", "allowed: the path of a folder")
+
+
+def _check_qdrant(value: str, changed: Settings) -> None:
+    if "://" in value:
+        check_address(value, changed.qdrant_key)
+    elif Path(value).is_file():
+        raise InvalidInput(
+            f"{value} cannot hold vectors", "allowed: the URL of a Qdrant server, or the path of a folder"
+        )
+
+
+def _check_collection(value: str, _: Settings) -> None:
+    if not COLLECTION.fullmatch(value):
+        raise InvalidInput(f"{value!r} cannot begin a name", "allowed: letters, digits, - and _, at most 64 of them")
 
 
 def _check_profile(value: str, changed: Settings) -> None:
@@ -89,12 +105,15 @@ def _require_usable_key(name: str, changed: Settings) -> None:
 PLACES: dict[str, Callable[[str], str]] = {
     "store": _absolute,
     "models": _absolute,
+    "qdrant": _absolute,
     "embedder": model_choice,
     "reranker": model_choice,
 }
 CHECKS: dict[str, Callable[[str, Settings], None]] = {
     "store": _check_store,
     "models": _check_models,
+    "qdrant": _check_qdrant,
+    "qdrant_collection": _check_collection,
     "profile": _check_profile,
     "recollect_profile": _check_profile,
     "episodes_profile": _check_profile,
