@@ -130,26 +130,27 @@ def adjust(
 ) -> list[Candidate]:
     """Apply the priors in order, then sort: equal scores keep the order of the fusion."""
     passages = _passages(found, pool)
+    memories = pool.memories
     priors = [(part.kind, PRIORS[part.kind], _prior_options(part, profile)) for part in profile.priors]
     candidates: list[Candidate] = []
-    for one in fused:
-        memory, score = pool.memories[one.id], one.score
+    for id, score, contributions in fused:
+        memory = memories[id]
         steps: list[Adjustment] = []
         for name, prior, options in priors:
             after = prior(score, memory, question, **options)
             if after != score:
                 steps.append(Adjustment(name, score, after))
-            score = after
-        candidates.append(Candidate(memory, score, one.contributions, tuple(steps), passages.get(one.id)))
+                score = after
+        candidates.append(Candidate(memory, score, contributions, tuple(steps), passages.get(id)))
+    if question.sort_by == "relevance":
+        return sorted(candidates, key=lambda one: -one.score)
     return sorted(candidates, key=lambda one: _sort_key(one, question))
 
 
 def _sort_key(candidate: Candidate, question: Question) -> tuple[float, float]:
     if question.sort_by == "importance":
         return (-candidate.memory.importance, -candidate.score)
-    if question.sort_by == "recency":
-        return (-candidate.memory.created_at.timestamp(), -candidate.score)
-    return (-candidate.score, 0.0)
+    return (-candidate.memory.created_at.timestamp(), -candidate.score)
 
 
 def _prior_options(part: Part, profile: Profile) -> Mapping[str, Any]:
@@ -160,8 +161,8 @@ def _prior_options(part: Part, profile: Profile) -> Mapping[str, Any]:
 
 
 def _passages(found: Mapping[str, Found], pool: Pool) -> dict[str, Passage]:
-    every: Iterable[Hit] = (*pool.similarities.values(), *(hit for one in found.values() for hit in one.hits))
-    return {hit.id: hit.passage for hit in every if hit.passage is not None}
+    lists: Iterable[Iterable[Hit]] = (pool.similarities.values(), *(one.hits for one in found.values()))
+    return {id: passage for hits in lists for id, _, passage in hits if passage is not None}
 
 
 # --- rerank and selection -------------------------------------------------------------------------------------------

@@ -1,9 +1,13 @@
-"""Lists of found memories and how they add up: Hit, RankedList, Contribution, Fused."""
+"""Lists of found memories and how they add up: Hit, RankedList, Contribution, Fused.
+
+What a recall makes by the hundred is a NamedTuple: as immutable as a frozen dataclass, at a third of its price.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +18,7 @@ class Passage:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One memory in one list. `score` is the list's own number, higher is better."""
 
     id: str
@@ -35,8 +38,7 @@ class RankedList:
         return iter(self.hits)
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(NamedTuple):
     """What one list gave to one memory's fused score."""
 
     list: str
@@ -46,10 +48,9 @@ class Contribution:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """A memory after fusion: the score is the sum of its contributions."""
 
     id: str
     score: float
-    contributions: tuple[Contribution, ...] = field(default=())
+    contributions: tuple[Contribution, ...] = ()

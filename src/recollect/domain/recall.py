@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from recollect.domain.memory import Link, Memory
 from recollect.domain.ranking import Contribution, Hit, Passage
@@ -63,8 +64,7 @@ class RecallHit:
         return self.memory.content
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(NamedTuple):
     """A candidate that was not returned: at which stage it fell out, and why."""
 
     id: str

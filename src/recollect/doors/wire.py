@@ -184,9 +184,11 @@ def error_to_dict(error: RecollectError) -> Json:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, mappings, sequences, times and paths as JSON values; everything else as it is."""
+    """Records, mappings, sequences, times and paths as JSON values; everything else as it is."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # a NamedTuple is a record too
+        return {name: plain(one) for name, one in cast(Any, value)._asdict().items()}
     if isinstance(value, datetime):
         return time_to_text(value)
     if isinstance(value, Path):

@@ -30,10 +30,12 @@ def ranks(hits: Sequence[Hit], ties: Ties = "ordinal", tie_epsilon: float = 0.0)
     Neighbours whose scores differ by at most tie_epsilon are equal: "dense" gives 1,1,2, "competition" 1,1,3,
     "ordinal" ignores ties.
     """
+    if ties == "ordinal":
+        return list(range(1, len(hits) + 1))
     given: list[int] = []
     for position, hit in enumerate(hits, start=1):
         tied = position > 1 and abs(hits[position - 2].score - hit.score) <= tie_epsilon
-        if ties == "ordinal" or not given:
+        if not given:
             given.append(position)
         elif tied:
             given.append(given[-1])
@@ -91,11 +93,10 @@ def convex(
         high = 1.0 if kind == "raw" else max(scores)
         low = {"minmax": min(scores), "raw": 0.0}.get(kind, floors.get(ranked.name, 0.0))
         spread = max(high - low, least.get(ranked.name, 0.0))
-        for hit, rank in zip(ranked.hits, ranks(ranked.hits, ties, tie_epsilon), strict=True):
-            share = 1.0 + (hit.score - high) / spread if spread > 0 else 1.0
-            given.setdefault(hit.id, []).append(
-                Contribution(ranked.name, rank, hit.score, ranked.weight, ranked.weight * share)
-            )
+        name, weight = ranked.name, ranked.weight
+        for (id, score, _), rank in zip(ranked.hits, ranks(ranked.hits, ties, tie_epsilon), strict=True):
+            share = 1.0 + (score - high) / spread if spread > 0 else 1.0
+            given.setdefault(id, []).append(Contribution(name, rank, score, weight, weight * share))
     return _order(given, equal)
 
 
@@ -161,7 +162,10 @@ def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[Ranked
 
 def _order(given: Mapping[str, list[Contribution]], equal: Equal) -> list[Fused]:
     """Best first. Equal scores: by id, or by first appearance (lists in the order of their names)."""
-    fused = [Fused(id, fsum(one.value for one in parts), tuple(parts)) for id, parts in given.items()]
+    fused = [
+        Fused(id, parts[0].value if len(parts) == 1 else fsum([one.value for one in parts]), tuple(parts))
+        for id, parts in given.items()
+    ]
     if equal == "first_seen":
         return sorted(fused, key=lambda one: -one.score)
-    return sorted(fused, key=lambda one: (-one.score, one.id))
+    return sorted(fused, key=lambda one: (-one[1], one[0]))

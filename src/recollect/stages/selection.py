@@ -31,8 +31,9 @@ def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected
     dropped: list[Dropped] = []
     taken: set[str] = set()
     resolutions = _resolutions(pool)
+    superseded = {link.target for link in pool.links if link.type == "supersedes"}
     for one in candidates:
-        head = chain_head(one.id, pool)
+        head = chain_head(one.id, pool) if one.id in superseded else pool.memories[one.id]
         if head.id in question.filter.exclude:
             dropped.append(Dropped(one.id, "redirect", one.score, f"superseded by {head.id}, which is excluded"))
         elif head.id in taken:
@@ -67,22 +68,30 @@ def distinct(
     them cannot be returned, unless very many are asked for."""
     kept: list[Candidate] = []
     dropped: list[Dropped] = []
-    looks = {one.id: frozenset(one.memory.content.casefold().split()) for one in candidates[:considered]}
-    for one in candidates:
-        twin = (
-            next((better for better in kept if _alike(one, better, looks, overlap)), None) if one.id in looks else None
-        )
+    bits: dict[str, int] = {}
+    looks: list[int] = []
+    for one in candidates[:considered]:
+        look = _look(one.memory.content, bits)
+        twin = next((better for better, other in zip(kept, looks) if _alike(one, look, better, other, overlap)), None)
         if twin is None:
             kept.append(one)
+            looks.append(look)
         else:
             dropped.append(Dropped(one.id, "distinct", one.score, f"near-duplicate of {twin.id}"))
-    return kept, dropped
+    return [*kept, *candidates[considered:]], dropped
 
 
-def _alike(one: Candidate, better: Candidate, looks: Mapping[str, frozenset[str]], overlap: float) -> bool:
+def _look(text: str, bits: dict[str, int]) -> int:
+    """The words of a text as a set of bits; `bits` gives each word that any of the texts holds its own."""
+    look = 0
+    for word in text.casefold().split():
+        look |= 1 << bits.setdefault(word, len(bits))
+    return look
+
+
+def _alike(one: Candidate, look: int, better: Candidate, other: int, overlap: float) -> bool:
     """Whether two candidates say the same. Texts that hardly share a word are not worth a closer reading."""
-    words, others = looks[one.id], looks.get(better.id, frozenset[str]())
-    if len(words & others) < LEAST_SHARED * len(words | others):
+    if (look & other).bit_count() < LEAST_SHARED * (look | other).bit_count():
         return False
     return same_fact(one.memory.content, better.memory.content, overlap)
 

@@ -48,4 +48,4 @@ SIGNALS: Mapping[str, Signal] = {"similarity": similarity, "recency": recency, "
 
 
 def _best_first(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id)))
+    return tuple(sorted(hits, key=lambda hit: (-hit[1], hit[0])))
