@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit test-slow test-qdrant fuzz conformance golden docs models bench bench-full lock clean
+.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres fuzz conformance golden docs models bench bench-full lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ fuzz: $(READY) ## Thousands of requests made from the OpenAPI, none may fail on 
 
 conformance: $(READY) ## The MCP server before the official conformance suites and the inspector (npm registry)
 	$(BIN)/python tests/doors/conformance/run.py
+
+test-postgres: models ## Contracts, rankings, random histories, doors and faults on a PostgreSQL of its own
+	$(BIN)/python -m pytest -m "postgres and not slow"
 
 golden: models ## The exact rankings of every profile
 	$(BIN)/python -m pytest tests/golden

@@ -9,14 +9,21 @@ from recollect import encoders
 from recollect.domain.errors import InvalidInput, ModelUnavailable
 from recollect.ports import Embedder, Reranker, Store
 from recollect.settings import Settings
+from recollect.stores.postgres.address import is_address
 
 log = logging.getLogger(__name__)
 
 
 def open_store(target: str, *, read_only: bool = False) -> Store:
     """The one place that knows which engine a target belongs to."""
-    if target.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput("PostgreSQL is not supported by this version", "give a file path")
+    if is_address(target):
+        try:
+            from recollect.stores.postgres.opening import open_postgres
+        except ImportError as error:
+            raise InvalidInput(
+                "PostgreSQL needs packages that are not installed", "pip install 'recollect[postgres]'"
+            ) from error
+        return open_postgres(target, read_only=read_only)
     from recollect.stores.sqlite import open_sqlite
 
     return open_sqlite(target if target == ":memory:" else Path(target).expanduser(), read_only=read_only)

@@ -103,8 +103,8 @@ def test_a_check_sees_no_ghosts_of_what_was_there_before(store: Store) -> None:
         store.care.tidy()
 
 
-def test_a_backup_opens_with_everything_in_it(lasting_backend, tmp_path: Path) -> None:
-    source = lasting_backend.open(tmp_path / "source.db")
+def test_a_backup_opens_with_everything_in_it(copied_backend, tmp_path: Path) -> None:
+    source = copied_backend.open(tmp_path / "source.db")
     memory = note("a", "some text", key="k")
     put(source, memory, note("b", "buried"))
     source.records.write([Erase("b"), SetSetting("weight", 1)])
@@ -112,7 +112,7 @@ def test_a_backup_opens_with_everything_in_it(lasting_backend, tmp_path: Path) -
     source.care.backup(tmp_path / "copy.db")
     put(source, note("later"))
     source.close()
-    copy = lasting_backend.open(tmp_path / "copy.db")
+    copy = copied_backend.open(tmp_path / "copy.db")
     assert copy.records.scan(ALL) == [memory]
     assert copy.records.lookup("default", content="buried").buried
     assert copy.text.match(Term("text"), ALL, 10).ids == ("a",)
@@ -122,10 +122,12 @@ def test_a_backup_opens_with_everything_in_it(lasting_backend, tmp_path: Path) -
     copy.close()
 
 
-def test_a_store_without_a_file_refuses_to_be_backed_up(fleeting_backend, tmp_path: Path) -> None:
+def test_a_store_without_a_file_refuses_to_be_backed_up(uncopied_backend, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
+    store = uncopied_backend.open(tmp_path / "store.db")
     with pytest.raises(InvalidInput) as caught:
-        fleeting_backend.open(tmp_path / "store.db").care.backup(target)
+        store.care.backup(target)
+    store.close()
     assert "export" in caught.value.hint.lower()
     assert not target.exists()
 

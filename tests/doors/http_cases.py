@@ -30,13 +30,15 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 def open_memory(home: Path, store: str = "store.db", **options: Any) -> Engine:
     options = {"embedder": "fake", "reranker": "none", "background": False, "home": home, **options}
-    return recollect.open(home / store, **options)
+    return recollect.open(store if "://" in store else home / store, **options)
 
 
 @contextmanager
-def served(home: Path, *, limits: Limits | None = None, mounts: tuple[Mounted, ...] = ()) -> Iterator[TestClient]:
+def served(
+    home: Path, *, store: str = "store.db", limits: Limits | None = None, mounts: tuple[Mounted, ...] = ()
+) -> Iterator[TestClient]:
     """The app with its token on every request; `client.app.state.door` is its door."""
-    with open_memory(home) as engine:
+    with open_memory(home, store) as engine:
         app = build_app(Door(engine, limits), TOKEN, mounts=mounts)
         with TestClient(app, base_url=BASE, headers=BEARER) as client:
             yield client

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from mcp_cases import Visit, visit
 from recollect.doors import wire
 from recollect.doors.answering import answered, ask
 from recollect.doors.mcp.server import build_server
+from tests.postgres_server import shared_server
 
 STORY = (
     ("MySQL 5 runs in production", {"type": "decision", "tags": ["db"]}),
@@ -28,8 +29,8 @@ QUESTION = "which database runs in production?"
 class Library:
     """The engine itself: what the other doors are measured by."""
 
-    def __init__(self, home: Path) -> None:
-        self.engine = open_memory(home)
+    def __init__(self, home: Path, store: str) -> None:
+        self.engine = open_memory(home, store)
 
     def remember(self, content: str, type: str, tags: list[str]) -> Any:
         return wire.receipt_to_dict(self.engine.remember(content, type=type, tags=tags))
@@ -51,11 +52,12 @@ class Library:
 
 
 class CommandLine:
-    def __init__(self, cli: Cli) -> None:
+    def __init__(self, cli: Cli, store: str) -> None:
         self.cli = cli
+        self.store = store
 
     def _run(self, *args: str) -> Any:
-        ran = self.cli(*args, "--json")
+        ran = self.cli(*args, "--json", "--store", self.store)
         assert ran.code == 0, ran.err
         return ran.document
 
@@ -141,28 +143,44 @@ def _hits(answer: Any, ids: list[str]) -> list[Any]:
     ]
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """The store of each door, by its name."""
+    if request.param == "sqlite":
+        yield lambda door: str(tmp_path / door / "store.db")
+        return
+    yield lambda door: shared_server().kept(door)
+    shared_server().end_of_test()
+
+
 @contextmanager
-def told_by_library(home: Path) -> Iterator[dict[str, Any]]:
-    library = Library(home)
+def told_by_library(home: Path, store: str) -> Iterator[dict[str, Any]]:
+    library = Library(home, store)
     try:
         yield tell(library)
     finally:
         library.engine.close()
 
 
-def test_the_command_line_answers_like_the_library(cli: Cli, tmp_path: Path) -> None:
-    with told_by_library(tmp_path / "library") as expected:
-        found = tell(CommandLine(cli))
+def test_the_command_line_answers_like_the_library(cli: Cli, tmp_path: Path, stores: Callable[[str], str]) -> None:
+    with told_by_library(tmp_path / "library", stores("library")) as expected:
+        found = tell(CommandLine(cli, stores("cli")))
         assert {**found, "answer": None} == {**expected, "answer": None}
 
 
-def test_http_answers_like_the_library(tmp_path: Path) -> None:
-    with told_by_library(tmp_path / "library") as expected, served(tmp_path / "http") as client:
+def test_http_answers_like_the_library(tmp_path: Path, stores: Callable[[str], str]) -> None:
+    with (
+        told_by_library(tmp_path / "library", stores("library")) as expected,
+        served(tmp_path / "http", store=stores("http")) as client,
+    ):
         assert tell(Http(client)) == expected
 
 
-def test_mcp_answers_like_the_library(tmp_path: Path) -> None:
-    with told_by_library(tmp_path / "library") as expected, open_memory(tmp_path / "mcp") as engine:
+def test_mcp_answers_like_the_library(tmp_path: Path, stores: Callable[[str], str]) -> None:
+    with (
+        told_by_library(tmp_path / "library", stores("library")) as expected,
+        open_memory(tmp_path / "mcp", stores("mcp")) as engine,
+    ):
 
         async def work(at: Visit) -> dict[str, Any]:
             search = {"profile": PROFILE, "mode": "bm25", "explain": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,10 +54,25 @@ def fill(store: Store) -> None:
     store.vectors.put(embedder.id, entries)
 
 
+def _open_postgres(folder: Path) -> Store:
+    from recollect.stores.postgres.opening import open_postgres
+    from tests.postgres_server import shared_server
+
+    shared_server().end_of_test()
+    return open_postgres(shared_server().kept(str(folder)))
+
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda _: open_memory(),
+    "sqlite": lambda folder: open_sqlite(folder / "golden.db"),
+    "postgres": _open_postgres,
+}
+
+
 def rankings(profile: str, kind: str) -> dict[str, Any]:
     """For every question the hits with their scores and reasons, and how many were dropped at which stage."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(4) as executor:
-        store = open_memory() if kind == "memory" else open_sqlite(Path(folder) / "golden.db")
+        store = STORES[kind](Path(folder))
         try:
             fill(store)
             tools = Tools(store, executor, FakeEmbedder())

@@ -1,4 +1,4 @@
-"""Every profile ranks as it was written down, on the memory store and on SQLite alike."""
+"""Every profile ranks as it was written down, on the memory store, on SQLite and on PostgreSQL alike."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def close(found: Any, expected: Any, where: str) -> None:
         assert found == expected, where
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 @pytest.mark.parametrize("profile", profiles.builtin_names())
 def test_the_ranking_is_the_golden_one(profile: str, kind: str) -> None:
     expected = json.loads((EXPECTED / f"{profile}.json").read_text(encoding="utf-8"))

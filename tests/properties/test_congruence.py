@@ -22,7 +22,9 @@ from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store, TextMatches
 from recollect.stores.memory import open_memory
+from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.sqlite import open_sqlite
+from tests.postgres_server import shared_server
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 IDS = list("abcde")
@@ -191,7 +193,11 @@ class Congruence(RuleBasedStateMachine):
     def open(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.oracle = open_memory()
-        self.real = open_sqlite(Path(self.folder.name) / "real.db")
+        self.real = self.opened()
+
+    def opened(self) -> Store:
+        """The real store, the same one again when it is opened again."""
+        return open_sqlite(Path(self.folder.name) / "real.db")
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -325,7 +331,7 @@ class Congruence(RuleBasedStateMachine):
     def care(self, reopen: bool, repair: bool) -> None:
         if reopen:
             self.real.close()
-            self.real = open_sqlite(Path(self.folder.name) / "real.db")
+            self.real = self.opened()
         assert [finding for finding in self.real.care.check(repair) if finding.severity != "info"] == []
         self.real.care.tidy()
 
@@ -345,12 +351,37 @@ class LongCongruence(Congruence):
     """The same, for longer than anyone wants to wait every time."""
 
 
+class PostgresCongruence(Congruence):
+    """PostgreSQL, as an owner whom row-level security binds."""
+
+    def opened(self) -> Store:
+        return open_postgres(shared_server().kept(self.folder.name))
+
+    def teardown(self) -> None:
+        super().teardown()
+        shared_server().end_of_test()
+
+
+class LongPostgresCongruence(PostgresCongruence):
+    """A thousand histories."""
+
+
 Congruence.TestCase.settings = settings(
     max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 LongCongruence.TestCase.settings = settings(
     max_examples=400, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
+PostgresCongruence.TestCase.settings = settings(
+    max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+LongPostgresCongruence.TestCase.settings = settings(
+    max_examples=1000, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
 covered = pytest.mark.covers("two-stage.bm25", "more.model-change", "more.forget")
 TestCongruence = covered(Congruence.TestCase)
 TestLongCongruence = pytest.mark.slow(pytest.mark.timeout(3600)(covered(LongCongruence.TestCase)))
+TestPostgresCongruence = pytest.mark.postgres(covered(PostgresCongruence.TestCase))
+TestLongPostgresCongruence = pytest.mark.slow(
+    pytest.mark.postgres(pytest.mark.timeout(7200)(covered(LongPostgresCongruence.TestCase)))
+)

@@ -14,6 +14,7 @@ import typer
 from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound
 from recollect.doors.cli.session import current, printable
 from recollect.doors.wire import plain
+from recollect.stores.postgres.address import masked
 
 # What belongs to a store's file and must move with it: the write-ahead log first, so that no log outlives its file.
 SIDECARS = ("-wal", "-shm")
@@ -117,7 +118,7 @@ def copy(
 
 def _store_file(target: str) -> Path:
     if target == ":memory:" or "://" in target:
-        raise InvalidInput(f"{target} is not a file", "restore into a file: --store PATH", "store")
+        raise InvalidInput(f"{masked(target)} is not a file", "restore into a file: --store PATH", "store")
     return Path(target).expanduser()
 
 

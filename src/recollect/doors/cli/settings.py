@@ -11,6 +11,7 @@ from recollect.domain.errors import InvalidInput
 from recollect.doors.cli import config_file, options
 from recollect.doors.cli.session import Session, current, printable
 from recollect.doors.wire import plain
+from recollect.stores.postgres.address import is_address, masked
 
 SECRET = "_key"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As in `recollect settings list`.")]
@@ -92,13 +93,20 @@ def _configure(run: Session, name: str, value: str) -> str:
 
     written = checked(name, value, run.settings) if value else ""
     config_file.change(run.settings.home / "config.toml", {name: written or None})
-    return "•••" if name.endswith(SECRET) and written else written
+    return _shown(name, written)
+
+
+def _shown(name: str, value: Any) -> Any:
+    """A value without its secrets: keys, and the password in a server's address."""
+    if name == "store" and isinstance(value, str) and is_address(value):
+        return masked(value)
+    return "•••" if name.endswith(SECRET) and value else value
 
 
 def _places(run: Session) -> dict[str, Any]:
     """Where things are, without the secrets."""
     found = {one.name: plain(getattr(run.settings, one.name)) for one in fields(run.settings)}
-    return {name: "•••" if name.endswith(SECRET) and value else value for name, value in found.items()}
+    return {name: _shown(name, value) for name, value in found.items()}
 
 
 def _unknown(name: str, known: dict[str, Any]) -> InvalidInput:

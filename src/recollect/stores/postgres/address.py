@@ -1,0 +1,82 @@
+"""Where the server is: a postgresql:// address, with the options that are ours taken out of it.
+
+    postgresql://user:password@host/database?schema=recollect&namespace=team-a&role=recollect_app&pool=10
+
+The password is used to connect and never shown: `shown` is what stats, doctor and messages may print.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from recollect.domain.errors import InvalidInput
+
+SCHEMES = ("postgresql://", "postgres://")
+OWN_OPTIONS = ("schema", "namespace", "role", "pool")
+SECRET_OPTIONS = ("password", "sslpassword", "passfile")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+DEFAULT_SCHEMA = "recollect"
+DEFAULT_POOL = 10
+HIDDEN = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What to connect to and as whom."""
+
+    conninfo: str
+    """For the driver only: it holds the password."""
+    shown: str
+    schema: str = DEFAULT_SCHEMA
+    namespace: str | None = None
+    """Bound to this tenant: nothing of any other can be read or written, nor counted."""
+    role: str | None = None
+    """Every transaction steps down to this role."""
+    pool: int = DEFAULT_POOL
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown!r})"
+
+
+def is_address(target: str) -> bool:
+    """Whether a store's name means a PostgreSQL server."""
+    return target.startswith(SCHEMES)
+
+
+def parsed(target: str) -> Address:
+    """The address; a wrong option is InvalidInput, and the message does not repeat the address."""
+    parts = urlsplit(target)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    own = {name: value for name, value in given if name in OWN_OPTIONS}
+    rest = [(name, value) for name, value in given if name not in OWN_OPTIONS]
+    for name in ("schema", "role"):
+        if name in own and not NAME.fullmatch(own[name]):
+            raise InvalidInput(f"{name} must be a plain name", "letters, digits and _", name)
+    size = own.get("pool", str(DEFAULT_POOL))
+    if not size.isdigit() or not 1 <= int(size) <= 1000:
+        raise InvalidInput("pool must lie between 1 and 1000", "10 is usual", "pool")
+    if own.get("namespace") == "":
+        raise InvalidInput("namespace is empty", "name the tenant, or leave the option out", "namespace")
+    return Address(
+        conninfo=urlunsplit(parts._replace(query=urlencode(rest, quote_via=quote))),
+        shown=masked(target),
+        schema=own.get("schema", DEFAULT_SCHEMA),
+        namespace=own.get("namespace"),
+        role=own.get("role"),
+        pool=int(size),
+    )
+
+
+def masked(target: str) -> str:
+    """The address without its secrets, for people to read."""
+    parts = urlsplit(target)
+    who, at, where = parts.netloc.rpartition("@")
+    if ":" in who:
+        who = f"{who.partition(':')[0]}:{HIDDEN}"
+    options = "&".join(
+        f"{name}={HIDDEN if unquote(name).lower() in SECRET_OPTIONS else value}"
+        for name, _, value in (option.partition("=") for option in parts.query.split("&") if option)
+    )
+    return urlunsplit(parts._replace(netloc=f"{who}{at}{where}", query=options))

@@ -1,0 +1,154 @@
+"""Keeping the schema healthy: facts, check and repair, routine work, settings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from psycopg import errors, sql
+
+from recollect.domain.errors import Conflict, InvalidInput
+from recollect.ports import Finding, Graves, StoreStats
+from recollect.stores.graves import joined
+from recollect.stores.postgres.checks import find_all
+from recollect.stores.postgres.connection import Connection, Server, one, rows, run
+from recollect.stores.postgres.ledger import Writing, totals
+from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.nearest import EXACT_SCOPE, INDEXED_DIMENSIONS, index_name
+from recollect.stores.postgres.records import transact
+from recollect.stores.postgres.repairs import repair_all
+
+
+class PostgresCare:
+    """The Care port."""
+
+    def __init__(self, server: Server, tokens: Tokens) -> None:
+        self._server = server
+        self._tokens = tokens
+
+    def stats(self) -> StoreStats:
+        return self._server.read(self._stats)
+
+    def _stats(self, connection: Connection) -> StoreStats:
+        schema = self._server.address.schema
+        engine = one(connection, "SELECT current_setting('server_version')")
+        vector = one(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        return StoreStats(
+            kind="postgresql",
+            location=self._server.address.shown,
+            memories=totals(connection)[0],
+            tombstones=one(connection, "SELECT count(*) FROM tombstones"),
+            links=one(connection, "SELECT count(*) FROM links"),
+            vectors=one(connection, "SELECT count(*) FROM vectors"),
+            bytes=one(
+                connection,
+                "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
+                " WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r'",
+                (f'"{schema}"',),
+            ),
+            schema_version=one(connection, "SELECT max(version) FROM versions"),
+            engine_version=f"PostgreSQL {engine}, pgvector {vector}",
+            types=dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")),
+            projects=dict(
+                rows(
+                    connection,
+                    "SELECT project, count(*) FROM memories WHERE project IS NOT NULL"
+                    " GROUP BY project ORDER BY project",
+                )
+            ),
+            namespaces=dict(rows(connection, "SELECT namespace, memories FROM counts ORDER BY namespace")),
+        )
+
+    def check(self, repair: bool = False) -> list[Finding]:
+        findings = self._server.read(lambda connection: find_all(connection, self._tokens))
+        if not repair or not findings or self._server.read_only:
+            return findings
+        transact(self._server, self._tokens, repair_all)
+        left = self._server.read(lambda connection: find_all(connection, self._tokens))
+        still = {(finding.kind, finding.detail) for finding in left}
+        return [replace(finding, repaired=(finding.kind, finding.detail) not in still) for finding in findings]
+
+    def backup(self, path: Path) -> None:
+        raise InvalidInput(
+            f"a PostgreSQL store is not copied to {path.name}: the server keeps it",
+            "use pg_dump or the server's own backups, or export the memories as JSON lines",
+        )
+
+    def tidy(self) -> dict[str, int]:
+        if self._server.read_only:
+            return {}
+        return {"indexed": sum(self._build_index(*model) for model in self._server.read(_large_models))}
+
+    def _build_index(self, model: int, dimension: int) -> int:
+        """Build the HNSW index of a model that has outgrown scanning, without stopping anybody's writes."""
+        table = sql.Identifier(self._server.address.schema, "vectors")
+        statement = sql.SQL(
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {table}"
+            " USING hnsw ((code::{kind}) {operators}) WHERE model = {model}"
+        ).format(
+            name=sql.Identifier(index_name(model)),
+            table=table,
+            kind=sql.SQL("{}.halfvec({})").format(sql.Identifier(self._server.extension), sql.Literal(dimension)),
+            operators=sql.Identifier(self._server.extension, "halfvec_ip_ops"),
+            model=sql.Literal(model),
+        )
+        try:
+            with self._server.plain() as connection:
+                connection.execute(statement)
+        except errors.InsufficientPrivilege:  # the owner of the tables does it: see docs/postgres.md
+            return 0
+        return 1
+
+    def settings(self) -> dict[str, Any]:
+        found = self._server.read(
+            lambda connection: rows(connection, "SELECT name, value::text FROM settings ORDER BY name")
+        )
+        return {name: json.loads(value) for name, value in found}
+
+    def graves(self) -> Graves:
+        return self._server.read(_graves)
+
+    def bury(self, graves: Graves) -> None:
+        def work(writing: Writing) -> None:
+            writing.lock_all()
+            ours = _graves(writing.connection)
+            if self._server.address.namespace is not None and graves.hashes and ours.key != graves.key:
+                raise Conflict("other tenants' tombstones have a key of their own", "copy into a store of its own")
+            all_of_them = joined(ours, graves)
+            if all_of_them.key != ours.key:
+                run(
+                    writing.connection,
+                    "UPDATE secrets SET value = %s WHERE name = 'tombstones'",
+                    (all_of_them.key,),
+                )
+            pairs = sorted(graves.hashes)
+            run(
+                writing.connection,
+                "INSERT INTO tombstones SELECT * FROM unnest(%s::text[], %s::bytea[]) ON CONFLICT DO NOTHING",
+                ([namespace for namespace, _ in pairs], [hashed for _, hashed in pairs]),
+            )
+
+        transact(self._server, self._tokens, work)
+
+
+def _graves(connection: Connection) -> Graves:
+    key = bytes(one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'"))
+    found = rows(connection, "SELECT namespace, hash FROM tombstones")
+    return Graves(key, frozenset((namespace, bytes(hashed)) for namespace, hashed in found))
+
+
+def _large_models(connection: Connection) -> list[tuple[int, int]]:
+    """Models with more vectors than are scanned, without an index."""
+    known = rows(connection, "SELECT model, dimension FROM models WHERE dimension <= %s", (INDEXED_DIMENSIONS,))
+    return [
+        (model, dimension)
+        for model, dimension in known
+        if one(connection, "SELECT to_regclass(%s) IS NULL", (index_name(model),))
+        and one(
+            connection,
+            "SELECT count(*) > %s FROM (SELECT 1 FROM vectors WHERE model = %s LIMIT %s) few",
+            (EXACT_SCOPE, model, EXACT_SCOPE + 1),
+        )
+    ]

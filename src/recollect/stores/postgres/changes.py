@@ -1,0 +1,242 @@
+"""What each Change does to the tables. An error undoes the caller's whole list: the transaction is rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
+from recollect.domain.errors import Conflict, NotFound
+from recollect.domain.memory import Link, Memory, same_text, tombstone_hash
+from recollect.domain.times import to_ms
+from recollect.stores.postgres.connection import Connection, one, rows, run
+from recollect.stores.postgres.inserting import enqueue, insert, replace_text
+from recollect.stores.postgres.ledger import Writing
+from recollect.stores.sqlite.links import link_checksum
+from recollect.stores.sqlite.rows import (
+    SOURCE,
+    decode,
+    dump_json,
+    encode,
+    text_number,
+    touch_checksum,
+)
+
+COLUMNS = ", ".join(
+    f"m.{name}::text" if name in ("tags", "metadata") else f"m.{name}" for name in SOURCE.replace(" ", "").split(",")
+)
+"""The columns of SOURCE, as `rows.decode` reads them."""
+NAMES = SOURCE.replace(" ", "").split(",")
+REPLACE = f"UPDATE memories SET {', '.join(f'{name} = %s' for name in NAMES)}, text_hash = %s"
+
+
+def apply(change: Change, writing: Writing) -> None:
+    """Make one change, or raise Conflict, NotFound or InvalidInput."""
+    match change:
+        case Put():
+            _put(change, writing)
+        case Erase():
+            _erase(change, writing)
+        case Touch():
+            _touch(change, writing)
+        case AddLink(link):
+            _add_link(link, writing)
+        case DropLink(link):
+            _drop_link(link, writing)
+        case SetSetting():
+            _set(change, writing)
+
+
+def namespaces_of(changes: Sequence[Change], connection: Connection) -> set[str]:
+    """The tenants whose texts these changes touch."""
+    known = {change.memory.scope.namespace for change in changes if isinstance(change, Put)}
+    erased = [change.id for change in changes if isinstance(change, Erase)]
+    if erased:
+        known |= {name for (name,) in rows(connection, "SELECT namespace FROM memories WHERE id = ANY (%s)", (erased,))}
+    return known
+
+
+def _stored(id: str, connection: Connection) -> tuple[int, Memory] | None:
+    found = one(connection, f"SELECT m.number, {COLUMNS} FROM memories m WHERE m.id = %s FOR UPDATE", (id,))
+    return None if found is None else (found[0], decode(found[1:]))
+
+
+def _put(change: Put, writing: Writing) -> None:
+    memory, connection = change.memory, writing.connection
+    stored = _stored(memory.id, connection)
+    old = None if stored is None else stored[1]
+    _check_version(change, old)
+    _check_key(memory, connection)
+    if change.once:
+        scope = memory.scope
+        holder = text_holder(connection, scope.namespace, scope.project, memory.content, memory.id)
+        if holder is not None:
+            raise Conflict(f"memory {holder} has the same text", "update that one", existing_id=holder)
+    _check_tombstone(change, old, connection)
+    if stored is None:
+        insert([memory], writing)
+        return
+    _replace(memory, *stored, writing)
+
+
+def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None:
+    connection, namespace = writing.connection, memory.scope.namespace
+    accessed_at = max(to_ms(memory.accessed_at), to_ms(old.accessed_at))
+    values = encode(memory, old.version + 1, accessed_at, max(memory.access_count, old.access_count))
+    run(
+        connection,
+        f"{REPLACE} WHERE namespace = %s AND number = %s",
+        (*values, text_number(memory.content), namespace, number),
+    )
+    if memory.content != old.content or memory.sensitive:
+        for table in ("vectors", "outbox"):
+            run(connection, f"DELETE FROM {table} WHERE namespace = %s AND number = %s", (namespace, number))
+    replace_text(number, old, memory, writing)
+    if not memory.sensitive and (memory.content != old.content or old.sensitive):
+        enqueue(namespace, [number], connection)
+
+
+def _check_version(change: Put, old: Memory | None) -> None:
+    id = change.memory.id
+    if change.expected_version is None:
+        if old is not None:
+            raise Conflict(f"memory {id} exists already", "name the version you want to replace", existing_id=id)
+        return
+    if old is None or old.scope.namespace != change.memory.scope.namespace:
+        raise NotFound(f"no memory {id} to replace", "it may have been forgotten; write it as a new memory")
+    if old.version != change.expected_version:
+        raise Conflict(
+            f"memory {id} is at version {old.version}, not {change.expected_version}",
+            "read it again and repeat the change",
+            existing_id=id,
+        )
+
+
+def _check_key(memory: Memory, connection: Connection) -> None:
+    if memory.key is None:
+        return
+    holder = key_holder(connection, memory.scope.namespace, memory.key)
+    if holder is not None and holder != memory.id:
+        raise Conflict(f"key {memory.key!r} is held by memory {holder}", "update that one", existing_id=holder)
+
+
+def key_holder(connection: Connection, namespace: str, key: str) -> str | None:
+    """The memory of this tenant that holds this key."""
+    return one(connection, "SELECT id FROM memories WHERE namespace = %s AND key = %s", (namespace, key))
+
+
+def text_holder(
+    connection: Connection, namespace: str, project: str | None, content: str, not_id: str | None
+) -> str | None:
+    """The lowest id in this namespace and project, other than `not_id`, that holds the same text."""
+    found = rows(
+        connection,
+        "SELECT id, content FROM memories WHERE namespace = %s AND text_hash = %s"
+        " AND project IS NOT DISTINCT FROM %s AND id IS DISTINCT FROM %s ORDER BY id",
+        (namespace, text_number(content), project, not_id),
+    )
+    wanted = same_text(content)
+    return next((id for id, held in found if same_text(held) == wanted), None)
+
+
+def buried(connection: Connection, namespace: str, contents: Sequence[str]) -> set[bytes]:
+    """The tombstones of those of these texts that were erased from this namespace."""
+    secret = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+    hashes = [tombstone_hash(content, namespace, bytes(secret)) for content in contents]
+    found = rows(
+        connection, "SELECT hash FROM tombstones WHERE namespace = %s AND hash = ANY (%s)", (namespace, hashes)
+    )
+    return {bytes(hashed) for (hashed,) in found}
+
+
+def _check_tombstone(change: Put, old: Memory | None, connection: Connection) -> None:
+    memory, namespace = change.memory, change.memory.scope.namespace
+    for hashed in buried(connection, namespace, [memory.content]):
+        if change.revive:
+            run(connection, "DELETE FROM tombstones WHERE namespace = %s AND hash = %s", (namespace, hashed))
+        elif old is None or same_text(old.content) != same_text(memory.content):
+            raise Conflict("this text was forgotten on purpose", "revive it explicitly to bring it back")
+
+
+def _erase(change: Erase, writing: Writing) -> None:
+    connection = writing.connection
+    stored = _stored(change.id, connection)
+    if stored is None:
+        raise NotFound(f"no memory {change.id} to forget", "list the memories to see which ids there are")
+    number, memory = stored
+    namespace = memory.scope.namespace
+    writing.count(namespace, writing.tokens.text(memory.content, memory.tags), not memory.sensitive, -1)
+    run(connection, "DELETE FROM memories WHERE namespace = %s AND number = %s", (namespace, number))
+    if change.tombstone:
+        secret = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+        hashed = tombstone_hash(memory.content, namespace, bytes(secret))
+        run(connection, "INSERT INTO tombstones VALUES (%s, %s) ON CONFLICT DO NOTHING", (namespace, hashed))
+
+
+def _touch(change: Touch, writing: Writing) -> None:
+    accessed_at = to_ms(change.accessed_at)
+    found = rows(
+        writing.connection,
+        "SELECT namespace, number, accessed_at, access_count, checksum FROM memories WHERE id = ANY (%s)"
+        " ORDER BY namespace, number FOR NO KEY UPDATE",
+        (list(change.ids),),
+    )
+    values: list[tuple[Any, ...]] = []
+    for namespace, number, before, count, checksum in found:
+        later, more = max(accessed_at, before), count + change.count
+        if (later, more) != (before, count):
+            fresh = checksum ^ touch_checksum(before, count) ^ touch_checksum(later, more)
+            values.append((namespace, number, later, more, fresh))
+    if values:
+        run(
+            writing.connection,
+            "UPDATE memories m SET accessed_at = u.later, access_count = u.more, checksum = u.fresh"
+            " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])"
+            " AS u (namespace, number, later, more, fresh)"
+            " WHERE m.namespace = u.namespace AND m.number = u.number",
+            [list(column) for column in zip(*values)],
+        )
+
+
+def _ends(link: Link, connection: Connection) -> tuple[str, int, int] | None:
+    return one(
+        connection,
+        "SELECT a.namespace, a.number, b.number FROM memories a JOIN memories b ON b.namespace = a.namespace"
+        " WHERE a.id = %s AND b.id = %s FOR KEY SHARE",
+        (link.source, link.target),
+    )
+
+
+def _add_link(link: Link, writing: Writing) -> None:
+    ends = _ends(link, writing.connection)
+    if ends is None:
+        raise NotFound(f"cannot link {link.source} to {link.target}: one of them is not there", "check both ids")
+    namespace, source, target = ends
+    created_at = to_ms(link.created_at)
+    run(
+        writing.connection,
+        "INSERT INTO links VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+        (namespace, source, link.type, target, created_at, link_checksum(source, link.type, target, created_at)),
+    )
+
+
+def _drop_link(link: Link, writing: Writing) -> None:
+    ends = _ends(link, writing.connection)
+    if ends is not None:
+        run(
+            writing.connection,
+            "DELETE FROM links WHERE namespace = %s AND source = %s AND type = %s AND target = %s",
+            (ends[0], ends[1], link.type, ends[2]),
+        )
+
+
+def _set(change: SetSetting, writing: Writing) -> None:
+    if change.value is None:
+        run(writing.connection, "DELETE FROM settings WHERE name = %s", (change.name,))
+        return
+    value = dump_json(change.value, f"setting {change.name}")
+    run(
+        writing.connection,
+        "INSERT INTO settings VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (change.name, value),
+    )

@@ -1,0 +1,280 @@
+"""Talking to the server: a pool, transactions that carry their tenant, errors with our names, and restarts survived.
+
+Nothing outlives a transaction: settings are SET LOCAL, locks end with it, statements are not prepared. So a pooler in
+transaction mode (PgBouncer) may stand between.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg import errors, sql
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from recollect.domain.errors import Conflict, Corrupt, InvalidInput, RecollectError, StoreUnavailable, Timeout
+from recollect.stores.postgres.address import Address
+
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+Answer = TypeVar("Answer")
+
+EVERYONE = "\x01everyone"
+"""In the place of a tenant: all of them. No namespace can have this name."""
+
+CONNECT_S = 5
+IDLE_S = 60.0
+RECONNECT_S = 1.0
+ATTEMPTS = 4
+"""A transaction that lost a race is made again so many times."""
+RESOLVE_S = 10.0
+
+READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+RACES = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
+
+
+class Server:
+    """The pool of one store."""
+
+    def __init__(self, address: Address, wait_s: float, search_s: float, *, read_only: bool = False) -> None:
+        self.address = address
+        self.read_only = read_only
+        self._wait_s = wait_s
+        self._search_s = search_s
+        self._process = os.getpid()
+        self.extension = "public"
+        """The schema in which pgvector lives."""
+        self._path: sql.Composable = sql.SQL("pg_catalog")
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            address.conninfo,
+            kwargs={"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S},
+            min_size=1,
+            max_size=address.pool,
+            timeout=wait_s,
+            max_idle=IDLE_S,
+            reconnect_timeout=RECONNECT_S,
+            num_workers=1,
+            open=False,
+        )
+
+    def open(self) -> None:
+        """Start the pool. The first transaction tells whether the server answers."""
+        self._pool.open()
+
+    def close(self) -> None:
+        """Give all connections back to the server."""
+        self._pool.close()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._pool.closed
+
+    def use(self, extension: str) -> None:
+        """Where unqualified names are looked for: the store's own schema, then that of the vector extension."""
+        self.extension = extension
+        self._path = search_path(self.address.schema, extension)
+
+    @property
+    def everyone(self) -> str:
+        """The widest view this store may have: its own tenant, or all."""
+        return EVERYONE if self.address.namespace is None else self.address.namespace
+
+    @contextmanager
+    def plain(self) -> Generator[Connection]:
+        """A bare connection, each statement its own transaction: for what the server refuses inside one."""
+        with translated(), self._lent() as connection:
+            yield connection
+
+    def read(self, work: Callable[[Connection], Answer], namespace: str | None = None) -> Answer:
+        """One consistent view for several statements; a lost connection is replaced once."""
+
+        def attempt() -> Answer:
+            with self._lent() as connection:
+                self._begin(connection, READ, namespace or self.everyone, self._search_s)
+                try:
+                    return work(connection)
+                finally:
+                    _end(connection, "ROLLBACK")
+
+        with translated():
+            try:
+                return attempt()
+            except (errors.OperationalError, errors.InterfaceError) as error:
+                if not _lost(error):
+                    raise
+                self._drop_stale()
+                return attempt()
+
+    def counting(self, connection: Connection, work: Callable[[], Answer]) -> Answer:
+        """Look at the whole index inside a tenant's transaction: only for numbers that describe the index."""
+        narrow = one(connection, "SELECT current_setting('recollect.namespace')")
+        run(connection, "SELECT set_config('recollect.namespace', %s, true)", (self.everyone,))
+        try:
+            return work()
+        finally:
+            run(connection, "SELECT set_config('recollect.namespace', %s, true)", (narrow,))
+
+    def write(self, work: Callable[[Connection], Answer]) -> Answer:
+        """One transaction, durable when this returns. `work` may run again: it must not keep what it did.
+
+        What lost a race is tried again. A connection lost before the commit left nothing behind, so that is tried
+        again too; one lost during the commit is resolved by asking the server what became of the transaction.
+        """
+        if self.read_only:
+            raise StoreUnavailable("the store was opened for reading only", "open it without read_only to write")
+        with translated():
+            for attempt in range(ATTEMPTS):
+                try:
+                    return self._write_once(work)
+                except RACES:
+                    if attempt + 1 == ATTEMPTS:
+                        raise
+                    time.sleep(0.01 * 2**attempt)
+                except (errors.OperationalError, errors.InterfaceError) as error:
+                    if not _lost(error) or isinstance(error, PoolTimeout) or attempt:
+                        raise
+                    self._drop_stale()
+        raise StoreUnavailable("the write lost every race", "try again")
+
+    def _write_once(self, work: Callable[[Connection], Answer]) -> Answer:
+        with self._lent() as connection:
+            self._begin(connection, WRITE, self.everyone, self._wait_s)
+            try:
+                answer = work(connection)
+                number = one(connection, "SELECT pg_current_xact_id_if_assigned()::text")
+            except BaseException:
+                _end(connection, "ROLLBACK")
+                raise
+            try:
+                connection.execute("COMMIT")
+                return answer
+            except (errors.OperationalError, errors.InterfaceError) as error:
+                if not _lost(error):
+                    raise
+        if self._has_committed(number):
+            return answer
+        raise errors.OperationalError("the connection was lost and the transaction undone")
+
+    def _has_committed(self, number: str | None) -> bool:
+        """What became of a transaction whose commit was not answered; an error while nobody can tell."""
+        deadline = time.monotonic() + RESOLVE_S
+        while time.monotonic() < deadline:
+            self._drop_stale()
+            try:
+                with self._lent() as connection:
+                    status = one(connection, "SELECT pg_xact_status(%s::xid8)", (number,))
+            except (errors.OperationalError, errors.InterfaceError):
+                time.sleep(0.1)
+                continue
+            if status in ("committed", "aborted"):
+                return status == "committed"
+            time.sleep(0.05)
+        raise StoreUnavailable(
+            "the connection was lost during the commit; the write may have happened", "read it back before trying again"
+        )
+
+    @contextmanager
+    def _lent(self) -> Generator[Connection]:
+        if os.getpid() != self._process:
+            raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
+        if self._pool.closed:
+            raise StoreUnavailable("the store is closed", "open it again")
+        with self._pool.connection() as connection:
+            yield connection
+
+    def _drop_stale(self) -> None:
+        """After a restart every idle connection is dead: find out now, not one call at a time."""
+        with suppress(PoolTimeout):
+            self._pool.check()
+
+    def _begin(self, connection: Connection, begin: str, namespace: str, seconds: float) -> None:
+        """One round trip: the transaction, who may be seen in it, and how long a statement may take."""
+        role = sql.SQL("")
+        if self.address.role is not None:
+            role = sql.SQL("SET LOCAL ROLE {}; ").format(sql.Identifier(self.address.role))
+        connection.execute(
+            sql.SQL(
+                "{begin}; {role}SET LOCAL search_path = {path}; SET LOCAL statement_timeout = {time};"
+                " SET LOCAL lock_timeout = {time}; SET LOCAL idle_in_transaction_session_timeout = 60000;"
+                " SET LOCAL recollect.namespace = {namespace}; SET LOCAL recollect.index = {index}"
+            ).format(
+                begin=sql.SQL(READ if begin == READ else WRITE),
+                role=role,
+                path=self._path,
+                time=sql.Literal(int(seconds * 1000)),
+                namespace=sql.Literal(namespace),
+                index=sql.Literal(self.everyone),
+            )
+        )
+
+
+def search_path(schema: str, extension: str) -> sql.Composable:
+    """The temporary schema comes last, where nobody can hide our tables behind others."""
+    return sql.SQL(", ").join([sql.Identifier(name) for name in (schema, extension, "pg_temp")])
+
+
+def _end(connection: Connection, command: str) -> None:
+    """End a transaction on a connection that may be gone: the pool throws such a one away."""
+    with suppress(psycopg.Error):
+        connection.execute(command.encode())
+
+
+def _lost(error: psycopg.Error) -> bool:
+    """Whether the connection went, not the statement: the server restarts, fails over or cannot be reached."""
+    return error.sqlstate is None or (error.sqlstate[:2] in ("08", "57") and error.sqlstate != "57014")
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """Turn the driver's errors into ours; no message carries SQL, an address or a value."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput("a text holds half a character (a lone surrogate)", "send valid Unicode") from error
+
+
+def translate(error: psycopg.Error) -> RecollectError:
+    """Our name for what the server reports."""
+    if isinstance(error, errors.QueryCanceled):
+        return Timeout("the server took too long", "ask with fewer or rarer words, or try again")
+    if isinstance(error, errors.DiskFull):
+        return StoreUnavailable("the server's disk is full", "free some space; nothing of this write was kept")
+    if isinstance(error, errors.UniqueViolation):
+        return Conflict("another write took the same id or key", "read it again and repeat the change")
+    if isinstance(error, errors.InsufficientPrivilege):
+        return StoreUnavailable("the server refuses: the role may not do this", "see docs/postgres.md for the grants")
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return StoreUnavailable("the server only reads (is it a replica?)", "give the address of the primary")
+    if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted | errors.UndefinedTable | errors.UndefinedColumn):
+        return Corrupt("the store's tables are damaged or not ours", "run doctor, or restore a backup")
+    if isinstance(error, RACES):
+        return StoreUnavailable("the store stayed locked for too long", "try again")
+    if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
+        return InvalidInput("a value cannot be kept by PostgreSQL", "NUL characters and huge numbers cannot be stored")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return StoreUnavailable("the PostgreSQL server cannot be reached", "check the address and that it runs")
+    return StoreUnavailable(f"PostgreSQL reports: {type(error).__name__}", "try again; if it stays, run doctor")
+
+
+def rows(
+    connection: Connection, text: str, values: Sequence[Any] | dict[str, Any] | None = None
+) -> list[tuple[Any, ...]]:
+    """All rows of one statement."""
+    return connection.execute(text.encode(), values).fetchall()
+
+
+def one(connection: Connection, text: str, values: Sequence[Any] | dict[str, Any] | None = None) -> Any:
+    """The first row of one statement (its only column bare), or None."""
+    found = connection.execute(text.encode(), values).fetchone()
+    return found[0] if found is not None and len(found) == 1 else found
+
+
+def run(connection: Connection, text: str, values: Sequence[Any] | dict[str, Any] | None = None) -> int:
+    """Run one statement; how many rows it touched."""
+    return connection.execute(text.encode(), values).rowcount

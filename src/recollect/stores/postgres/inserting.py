@@ -1,0 +1,135 @@
+"""New memories, one or many at once, with everything that is derived from them: a statement for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recollect.domain.changes import Change, Put
+from recollect.domain.errors import InvalidInput
+from recollect.domain.memory import Memory, tombstone_hash
+from recollect.domain.times import to_ms
+from recollect.stores.postgres.connection import Connection, one, rows, run
+from recollect.stores.postgres.ledger import Writing
+from recollect.stores.postgres.lexemes import vector_text
+from recollect.stores.sqlite.rows import SOURCE, encode, text_number
+
+WORTH_IT = 8
+AT_ONCE = 1_000
+
+TYPES = {
+    **dict.fromkeys(("created_at", "updated_at", "version", "accessed_at", "access_count", "checksum"), "bigint"),
+    **dict.fromkeys(("pinned", "sensitive"), "smallint"),
+    **dict.fromkeys(("confidence", "importance"), "double precision"),
+    **dict.fromkeys(("tags", "metadata"), "json"),
+}
+NAMES = SOURCE.replace(" ", "").split(",")
+INSERT = (
+    f"INSERT INTO memories (number, text_hash, {SOURCE}) SELECT * FROM unnest(%s::bigint[], %s::bigint[], "
+    + ", ".join(f"%s::{TYPES.get(name, 'text')}[]" for name in NAMES)
+    + ")"
+)
+INSERT_TEXTS = (
+    "INSERT INTO texts (namespace, number, content_tokens, length, terms, tokens) SELECT a, b, c, d, e::tsvector, f"
+    " FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::bytea[]) AS u (a, b, c, d, e, f)"
+)
+
+
+def insert_all(changes: Sequence[Change], writing: Writing) -> bool:
+    """Insert the memories and say so, or leave everything as it is where a check might refuse one, and say that."""
+    puts = [change for change in changes if isinstance(change, Put) and change.expected_version is None]
+    if len(changes) < WORTH_IT or len(puts) < len(changes) or not _are_free(puts, writing.connection):
+        return False
+    for first in range(0, len(puts), AT_ONCE):
+        insert([put.memory for put in puts[first : first + AT_ONCE]], writing)
+    return True
+
+
+def _are_free(puts: Sequence[Put], connection: Connection) -> bool:
+    """Whether no id, key or text is taken, in the store or among the puts, and no text is behind a tombstone."""
+    ids = [put.memory.id for put in puts]
+    keys = [(put.memory.scope.namespace, put.memory.key) for put in puts if put.memory.key is not None]
+    numbers = [text_number(put.memory.content) for put in puts]
+    if len(set(ids)) < len(ids) or len(set(keys)) < len(keys):
+        return False
+    once = [(put.memory.scope.namespace, number) for put, number in zip(puts, numbers) if put.once]
+    if once and len(set(numbers)) < len(numbers):
+        return False
+    secret = bytes(one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'"))
+    graves = [
+        (put.memory.scope.namespace, tombstone_hash(put.memory.content, put.memory.scope.namespace, secret))
+        for put in puts
+    ]
+    return not one(
+        connection,
+        "SELECT EXISTS (SELECT 1 FROM memories WHERE id = ANY (%s)) OR EXISTS (SELECT 1 FROM memories m JOIN"
+        " unnest(%s::text[], %s::text[]) AS u (n, k) ON m.namespace = u.n AND m.key = u.k) OR EXISTS (SELECT 1 FROM"
+        " memories m JOIN unnest(%s::text[], %s::bigint[]) AS u (n, h) ON m.namespace = u.n AND m.text_hash = u.h)"
+        " OR EXISTS (SELECT 1 FROM tombstones t JOIN unnest(%s::text[], %s::bytea[]) AS u (n, h)"
+        " ON t.namespace = u.n AND t.hash = u.h)",
+        (ids, *_pairs(keys), *_pairs(once), *_pairs(graves)),
+    )
+
+
+def _pairs(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+def insert(memories: Sequence[Memory], writing: Writing) -> None:
+    """Memories, full text, counts and the outbox; nothing is checked here."""
+    connection = writing.connection
+    numbers = [
+        number
+        for (number,) in rows(
+            connection, "SELECT nextval('numbers') FROM generate_series(1, %s) ORDER BY 1", (len(memories),)
+        )
+    ]
+    values = [encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count) for memory in memories]
+    for row in values:
+        require_storable(row)
+    hashes = [text_number(memory.content) for memory in memories]
+    run(connection, INSERT, [numbers, hashes, *[list(column) for column in zip(*values)]])
+    index(numbers, memories, writing)
+    by_namespace: dict[str, list[int]] = {}
+    for memory, number in zip(memories, numbers):
+        if not memory.sensitive:
+            by_namespace.setdefault(memory.scope.namespace, []).append(number)
+    for namespace, able in by_namespace.items():
+        enqueue(namespace, able, connection)
+
+
+def require_storable(row: Sequence[Any]) -> None:
+    """JSON could smuggle in the one character that PostgreSQL cannot compare."""
+    if "\\u0000" in row[NAMES.index("tags")]:
+        raise InvalidInput("a tag holds a NUL character", "remove it", "tags")
+
+
+def index(numbers: Sequence[int], memories: Sequence[Memory], writing: Writing) -> None:
+    """Enter memories into everything that finds them by words."""
+    texts = [writing.tokens.text(memory.content, memory.tags) for memory in memories]
+    columns = [
+        (memory.scope.namespace, number, text.content_tokens, text.size, vector_text(memory, text), text.stream)
+        for number, memory, text in zip(numbers, memories, texts)
+    ]
+    run(writing.connection, INSERT_TEXTS, [list(column) for column in zip(*columns)])
+    for memory, text in zip(memories, texts):
+        writing.count(memory.scope.namespace, text, not memory.sensitive, 1)
+
+
+def replace_text(number: int, old: Memory, memory: Memory, writing: Writing) -> None:
+    """Take the old text out of everything that finds by words, and enter the new one."""
+    namespace = memory.scope.namespace
+    writing.count(namespace, writing.tokens.text(old.content, old.tags), not old.sensitive, -1)
+    run(writing.connection, "DELETE FROM texts WHERE namespace = %s AND number = %s", (namespace, number))
+    index([number], [memory], writing)
+
+
+def enqueue(namespace: str, numbers: Sequence[int], connection: Connection) -> None:
+    """Ask every model for vectors of these memories (again)."""
+    run(
+        connection,
+        "INSERT INTO outbox (namespace, number, model) SELECT %s, n, model FROM unnest(%s::bigint[]) n, models"
+        " ON CONFLICT (namespace, number, model)"
+        " DO UPDATE SET attempts = 0, retry_at = 0, worker = 0, leased_until = 0",
+        (namespace, list(numbers)),
+    )

@@ -1,0 +1,127 @@
+"""What a write adds up to: the counts of the index, kept exact in the same transaction, so that no search counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from recollect.stores.memory.text import trigrams
+from recollect.stores.postgres.connection import Connection, one, rows, run
+from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.sqlite.tokens import Text
+
+WRITING = 0x5243_4C55
+"""The class of the advisory locks of tenants: the writers of one take turns, those of others do not wait."""
+REGISTERING = 0x5243_4C56
+"""Held by all writers together, and alone by whoever makes a model known: nobody's memory misses a model."""
+
+Named = tuple[str, str]
+
+
+class Writing:
+    """One transaction: its connection, and the sums of what it did."""
+
+    def __init__(self, connection: Connection, tokens: Tokens) -> None:
+        self.connection = connection
+        self.tokens = tokens
+        self._memories: Counter[str] = Counter()
+        self._able: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._terms: Counter[Named] = Counter()
+        self._words: Counter[Named] = Counter()
+
+    def lock(self, namespaces: Iterable[str]) -> None:
+        """Let no other writer into these tenants until the end, asked for in one order by everyone."""
+        run(
+            self.connection,
+            "SELECT pg_advisory_xact_lock_shared(%s, hashtext(current_schema())),"
+            " (SELECT count(pg_advisory_xact_lock(%s, number)) FROM"
+            " (SELECT DISTINCT hashtext(current_schema() || chr(1) || name) AS number FROM unnest(%s::text[]) name"
+            " ORDER BY number) ordered)",
+            (REGISTERING, WRITING, sorted(set(namespaces))),
+        )
+
+    def lock_all(self) -> None:
+        """Let no other writer in at all."""
+        run(self.connection, "SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", (REGISTERING,))
+
+    def count(self, namespace: str, text: Text, able: bool, sign: int) -> None:
+        """Enter a memory into the sums, or take it out."""
+        self._memories[namespace] += sign
+        self._able[namespace] += sign * able
+        self._tokens[namespace] += sign * text.size
+        for term in text.terms:
+            self._terms[namespace, term] += sign
+        for word in text.words:
+            self._words[namespace, word] += sign
+
+    def models(self) -> list[int]:
+        """Every model that is known."""
+        return [model for (model,) in rows(self.connection, "SELECT model FROM models ORDER BY model")]
+
+    def settle(self) -> None:
+        """Write the sums, just before the commit."""
+        self._settle_counts()
+        self._settle_terms([(*name, change) for name, change in sorted(self._terms.items()) if change])
+        self._settle_words([(*name, change) for name, change in sorted(self._words.items()) if change])
+
+    def _settle_counts(self) -> None:
+        for namespace in sorted(self._memories):
+            changes = self._memories[namespace], self._able[namespace], self._tokens[namespace]
+            if any(changes):
+                run(
+                    self.connection,
+                    "INSERT INTO counts VALUES (%s, %s, %s, %s) ON CONFLICT (namespace) DO UPDATE SET"
+                    " memories = counts.memories + excluded.memories, able = counts.able + excluded.able,"
+                    " tokens = counts.tokens + excluded.tokens",
+                    (namespace, *changes),
+                )
+            if changes[0] < 0:
+                run(self.connection, "DELETE FROM counts WHERE namespace = %s AND memories <= 0", (namespace,))
+
+    def _settle_terms(self, changed: Sequence[tuple[str, str, int]]) -> None:
+        if not changed:
+            return
+        run(
+            self.connection,
+            "INSERT INTO terms SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[])"
+            " ON CONFLICT (namespace, term) DO UPDATE SET memories = terms.memories + excluded.memories",
+            _columns(changed),
+        )
+        self._drop_unused("terms", "term", changed)
+
+    def _settle_words(self, changed: Sequence[tuple[str, str, int]]) -> None:
+        if not changed:
+            return
+        run(
+            self.connection,
+            "INSERT INTO words SELECT n, w, c, string_to_array(t, ' ') FROM"
+            " unnest(%s::text[], %s::text[], %s::bigint[], %s::text[]) AS u (n, w, c, t)"
+            " ON CONFLICT (namespace, word) DO UPDATE SET memories = words.memories + excluded.memories",
+            (*_columns(changed), [" ".join(sorted(trigrams(word))) for _, word, _ in changed]),
+        )
+        self._drop_unused("words", "word", changed)
+
+    def _drop_unused(self, table: str, column: str, changed: Sequence[tuple[str, str, int]]) -> None:
+        fewer = [(namespace, name) for namespace, name, change in changed if change < 0]
+        if fewer:
+            run(
+                self.connection,
+                f"DELETE FROM {table} t USING unnest(%s::text[], %s::text[]) AS u (namespace, name)"
+                f" WHERE t.namespace = u.namespace AND t.{column} = u.name AND t.memories <= 0",
+                ([namespace for namespace, _ in fewer], [name for _, name in fewer]),
+            )
+
+
+def _columns(changed: Sequence[tuple[str, str, int]]) -> tuple[list[str], list[str], list[int]]:
+    return [one[0] for one in changed], [one[1] for one in changed], [one[2] for one in changed]
+
+
+def totals(connection: Connection) -> tuple[int, int, int]:
+    """Memories, those that may be embedded, and tokens of the whole index."""
+    found = one(
+        connection,
+        "SELECT coalesce(sum(memories), 0)::bigint, coalesce(sum(able), 0)::bigint, coalesce(sum(tokens), 0)::bigint"
+        " FROM counts",
+    )
+    return int(found[0]), int(found[1]), int(found[2])

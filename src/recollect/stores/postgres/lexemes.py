@@ -1,0 +1,117 @@
+"""From tokens to lexemes, and from our query tree to a tsquery that finds at least what it matches.
+
+The lexemes of a text are our own tokens (those of FTS5's `porter unicode61`), without positions: a phrase is proved
+by the token stream. Every lexeme is quoted; no operator of a user ever reaches PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+from recollect.domain.memory import Memory
+from recollect.domain.query import And, Node, Not, Or, Unit
+from recollect.stores.sqlite.expressions import Run, runs_of
+from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.sqlite.schema import MARK
+from recollect.stores.sqlite.tokens import Text, Tokenizer, plain, token_hash
+
+LONGEST = 150
+"""Longer tokens are cut to so many bytes; the token streams tell them apart."""
+MOST_BYTES = 1_000_000
+"""A tsvector holds no more. The rare text beyond it is a candidate of every query."""
+ENDLESS = f"{MARK}endless"
+
+
+class Tokens:
+    """FTS5's tokenizers behind a lock, for all threads of a store."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tokenizer = Tokenizer(apsw.Connection(":memory:"))
+
+    def tokens(self, text: str) -> list[str]:
+        """The index terms of a text."""
+        with self._lock:
+            return self._tokenizer.tokens(text)
+
+    def words(self, text: str) -> list[str]:
+        """The unstemmed, folded words of a text."""
+        with self._lock:
+            return self._tokenizer.words(text)
+
+    def text(self, content: str, tags: Iterable[str]) -> Text:
+        """Everything the index needs to know of one memory."""
+        with self._lock:
+            return self._tokenizer.text(plain(content), plain(" ".join(tags)))
+
+    def runs(self, query: Node) -> dict[Unit, Run]:
+        """The run of tokens of every unit of a query; InvalidInput for one that would cost too much."""
+        with self._lock:
+            return runs_of(query, self._tokenizer)
+
+
+def vector_text(memory: Memory, text: Text) -> str:
+    """The tsvector of a memory: its terms, and the tokens of its scope."""
+    scope = scope_text(memory).split()
+    if sum(len(term.encode()) + 1 for term in text.terms) > MOST_BYTES:
+        return _joined([*scope, ENDLESS])
+    return _joined([*scope, *map(lexeme, text.terms)])
+
+
+def _joined(lexemes: Iterable[str]) -> str:
+    return " ".join(quoted(one) for one in lexemes)
+
+
+def lexeme(token: str) -> str:
+    """A token as it is indexed, cut where it is endless."""
+    return token if len(token) <= LONGEST // 4 else token.encode()[:LONGEST].decode(errors="ignore")
+
+
+def quoted(text: str) -> str:
+    """A lexeme in the text of a tsvector or tsquery."""
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def phrase_bytes(tokens: tuple[str, ...]) -> bytes:
+    """What the token stream of a text holds where these tokens follow one another: the low halves of their hashes."""
+    return np.array([token_hash(token) & 0xFFFF_FFFF for token in tokens], dtype="<u4").tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A piece of a tsquery; `exact` when it matches nothing but what it should."""
+
+    text: str
+    exact: bool
+
+
+def unit_query(run: Run) -> Compiled:
+    """All tokens of a unit; with several of them their order is still to be proved."""
+    parts = [quoted(lexeme(token)) for token in run.tokens]
+    if run.open_end:
+        parts[-1] += ":*"
+    cut = any(lexeme(token) != token for token in run.tokens)
+    return Compiled(f"({' & '.join(dict.fromkeys(parts))})", len(run.tokens) == 1 and not cut)
+
+
+def compiled(node: Node, runs: dict[Unit, Run]) -> Compiled | None:
+    """The tsquery of a query, without its scope; None when it asks for nothing."""
+    if isinstance(node, And | Or):
+        parts = [part for child in node.parts if (part := compiled(child, runs)) is not None]
+        if not parts:
+            return None
+        word = " & " if isinstance(node, And) else " | "
+        return Compiled(f"({word.join(part.text for part in parts)})", all(part.exact for part in parts))
+    if isinstance(node, Not):
+        keep, drop = compiled(node.keep, runs), compiled(node.drop, runs)
+        if keep is None or drop is None:
+            return keep
+        # What is dropped by a guess might have to stay: only what is exact is dropped here.
+        return Compiled(f"({keep.text} & !{drop.text})", keep.exact) if drop.exact else Compiled(keep.text, False)
+    return unit_query(runs[node]) if runs[node].tokens else None

@@ -1,0 +1,61 @@
+"""Opening a PostgreSQL store: the address is read, the schema brought up to date, the ports put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from recollect.domain.errors import RecollectError
+from recollect.ports import Store
+from recollect.stores.postgres.address import parsed
+from recollect.stores.postgres.care import PostgresCare
+from recollect.stores.postgres.connection import Server
+from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.links import PostgresLinks
+from recollect.stores.postgres.records import PostgresRecords
+from recollect.stores.postgres.schema import MIGRATIONS, Migration, prepare
+from recollect.stores.postgres.text import PostgresText
+from recollect.stores.postgres.vectors import PostgresVectors
+
+WAIT_S = 30.0
+SEARCH_S = 10.0
+
+
+def open_postgres(
+    address: str,
+    *,
+    read_only: bool = False,
+    wait_s: float = WAIT_S,
+    search_s: float = SEARCH_S,
+    clock: Callable[[], float] = time.time,
+    migrations: Sequence[Migration] = MIGRATIONS,
+) -> Store:
+    """Open a store, making its schema if it is not there.
+
+    wait_s bounds how long a call waits for a connection and a write for a lock, search_s a statement that only reads.
+    """
+    server = Server(parsed(address), wait_s, search_s, read_only=read_only)
+    server.open()
+    try:
+        prepare(server, migrations)
+    except BaseException:
+        server.close()
+        raise
+    tokens = Tokens()
+    vectors = PostgresVectors(server, tokens, clock)
+
+    def close() -> None:
+        if not server.is_closed:
+            with suppress(RecollectError):  # a lease that cannot be given back ends by itself
+                vectors.release()
+        server.close()
+
+    return Store(
+        records=PostgresRecords(server, tokens),
+        care=PostgresCare(server, tokens),
+        text=PostgresText(server, tokens),
+        vectors=vectors,
+        links=PostgresLinks(server),
+        close=close,
+    )

@@ -1,0 +1,149 @@
+"""The memories themselves: writing in transactions that the tenant's writers take in turns, reading in every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from recollect.domain.changes import Change, Erase, Put
+from recollect.domain.errors import NotFound
+from recollect.domain.memory import Memory
+from recollect.domain.question import Filter
+from recollect.domain.ranking import Hit
+from recollect.ports import Lookup, ScanOrder
+from recollect.stores.postgres.changes import COLUMNS, apply, buried, key_holder, namespaces_of, text_holder
+from recollect.stores.postgres.connection import Connection, Server, one, rows
+from recollect.stores.postgres.filters import conditions
+from recollect.stores.postgres.inserting import insert_all
+from recollect.stores.postgres.ledger import Writing
+from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.sqlite.rows import decode
+
+Answer = TypeVar("Answer")
+
+ORDERS: dict[ScanOrder, str] = {
+    "created_at": "m.created_at DESC, m.id DESC",
+    "accessed_at": "m.accessed_at DESC, m.id DESC",
+    "id": "m.id",
+}
+
+
+class PostgresRecords:
+    """The Records port."""
+
+    def __init__(self, server: Server, tokens: Tokens) -> None:
+        self._server = server
+        self._tokens = tokens
+
+    def write(self, changes: Sequence[Change]) -> None:
+        wanted = tuple(changes)
+
+        def work(writing: Writing) -> None:
+            if any(isinstance(change, Put | Erase) for change in wanted):
+                writing.lock(namespaces_of(wanted, writing.connection))
+            if not insert_all(wanted, writing):
+                for change in wanted:
+                    apply(change, writing)
+
+        if wanted:
+            transact(self._server, self._tokens, work)
+
+    def fetch(self, ids: Sequence[str]) -> list[Memory]:
+        if not ids:
+            return []
+        found = self._server.read(
+            lambda connection: rows(connection, f"SELECT {COLUMNS} FROM memories m WHERE m.id = ANY (%s)", (list(ids),))
+        )
+        by_id = {row[0]: row for row in found}
+        return [decode(by_id[id]) for id in ids if id in by_id]
+
+    def scan(
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+    ) -> list[Memory]:
+        if limit <= 0:
+            return []
+
+        def work(connection: Connection) -> list[tuple[Any, ...]]:
+            scope = conditions(filter)
+            page, values = _page(connection, filter, order, after)
+            return rows(
+                connection,
+                f"SELECT {COLUMNS} FROM memories m WHERE {scope.sql}{page} ORDER BY {ORDERS[order]} LIMIT %s",
+                (*scope.values, *values, limit),
+            )
+
+        return [decode(row) for row in self._server.read(work, filter.namespace)]
+
+    def recent(self, filter: Filter, limit: int, embedded: bool) -> list[Hit]:
+        if limit <= 0:
+            return []
+        scope = conditions(filter)
+        only = (
+            " AND EXISTS (SELECT 1 FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number)"
+            if embedded
+            else ""
+        )
+        found = self._server.read(
+            lambda connection: rows(
+                connection,
+                f"SELECT m.id, m.accessed_at FROM memories m WHERE {scope.sql}{only}"
+                f" ORDER BY {ORDERS['accessed_at']} LIMIT %s",
+                (*scope.values, limit),
+            ),
+            filter.namespace,
+        )
+        return [Hit(id, accessed_at / 1000) for id, accessed_at in found]
+
+    def lookup(
+        self,
+        namespace: str,
+        *,
+        key: str | None = None,
+        content: str | None = None,
+        project: str | None = None,
+        session: str | None = None,
+    ) -> Lookup:
+        def work(connection: Connection) -> Lookup:
+            return Lookup(
+                key_id=None if key is None else key_holder(connection, namespace, key),
+                content_id=None if content is None else text_holder(connection, namespace, project, content, None),
+                buried=content is not None and bool(buried(connection, namespace, [content])),
+                session_projects=() if session is None else _projects(connection, namespace, session),
+            )
+
+        return self._server.read(work, namespace)
+
+
+def transact(server: Server, tokens: Tokens, work: Callable[[Writing], Answer]) -> Answer:
+    """Do the work in a transaction that ends with its sums written."""
+
+    def attempt(connection: Connection) -> Answer:
+        writing = Writing(connection, tokens)
+        answer = work(writing)
+        writing.settle()
+        return answer
+
+    return server.write(attempt)
+
+
+def _projects(connection: Connection, namespace: str, session: str) -> tuple[str, ...]:
+    found = rows(
+        connection,
+        "SELECT DISTINCT project FROM memories WHERE namespace = %s AND session = %s AND project IS NOT NULL"
+        " ORDER BY project",
+        (namespace, session),
+    )
+    return tuple(project for (project,) in found)
+
+
+def _page(connection: Connection, filter: Filter, order: ScanOrder, after: str | None) -> tuple[str, tuple[Any, ...]]:
+    """The condition for everything behind the last memory of the previous page."""
+    if after is None:
+        return "", ()
+    if order == "id":
+        return " AND m.id > %s", (after,)
+    column = "created_at" if order == "created_at" else "accessed_at"
+    last = one(connection, f"SELECT {column} FROM memories WHERE namespace = %s AND id = %s", (filter.namespace, after))
+    if last is None:
+        raise NotFound(f"the page cannot go on after {after}: no such memory", "start again from the first page")
+    return f" AND (m.{column}, m.id) < (%s, %s)", (last, after)

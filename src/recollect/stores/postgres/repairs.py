@@ -1,0 +1,77 @@
+"""Rebuilding what is derived from the memories: full text, words, counts and the outbox."""
+
+from __future__ import annotations
+
+from recollect.stores.postgres.changes import COLUMNS
+from recollect.stores.postgres.checks import pages
+from recollect.stores.postgres.connection import rows, run
+from recollect.stores.postgres.inserting import index
+from recollect.stores.postgres.ledger import Writing
+from recollect.stores.sqlite.links import link_checksum
+from recollect.stores.sqlite.outbox import place
+from recollect.stores.sqlite.rows import decode, is_sound, text_number
+from recollect.stores.sqlite.vectors import vector_checksum
+
+
+def repair_all(writing: Writing) -> None:
+    """Write everything derived anew, in one transaction; memories that are damaged themselves stay as they are."""
+    writing.lock_all()
+    _drop_broken(writing)
+    for table in ("texts", "terms", "words", "counts"):
+        run(writing.connection, f"DELETE FROM {table}")
+    for namespace, number, hashed, *row in list(
+        pages(writing.connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number")
+    ):
+        if not is_sound(tuple(row)):
+            continue
+        memory = decode(tuple(row))
+        index([number], [memory], writing)
+        if text_number(memory.content) != hashed:
+            run(
+                writing.connection,
+                "UPDATE memories SET text_hash = %s WHERE namespace = %s AND number = %s",
+                (text_number(memory.content), namespace, number),
+            )
+    _outbox(writing)
+
+
+def _drop_broken(writing: Writing) -> None:
+    """A vector is made again from its text; a link with a wrong checksum points who knows where."""
+    connection = writing.connection
+    dimensions = dict(rows(connection, "SELECT model, dimension FROM models"))
+    for *key, start, stop, checksum, data in list(
+        pages(connection, "m.start, m.stop, m.checksum, m.data", "vectors", "m.namespace, m.number, m.model, m.passage")
+    ):
+        namespace, number, model, passage = key
+        sound = vector_checksum(place(model, number, passage), start, stop, bytes(data)) == checksum
+        if not sound or len(data) != 4 * (dimensions.get(model) or 0):
+            run(
+                connection,
+                "DELETE FROM vectors WHERE namespace = %s AND number = %s AND model = %s",
+                (namespace, number, model),
+            )
+    for namespace, source, type, target, created_at, checksum in list(
+        pages(connection, "m.created_at, m.checksum", "links", "m.namespace, m.source, m.type, m.target")
+    ):
+        if link_checksum(source, type, target, created_at) != checksum:
+            run(
+                connection,
+                "DELETE FROM links WHERE namespace = %s AND source = %s AND type = %s AND target = %s",
+                (namespace, source, type, target),
+            )
+
+
+def _outbox(writing: Writing) -> None:
+    connection = writing.connection
+    run(
+        connection,
+        "DELETE FROM vectors v USING memories m"
+        " WHERE m.namespace = v.namespace AND m.number = v.number AND m.sensitive <> 0",
+    )
+    run(connection, "DELETE FROM outbox")
+    run(
+        connection,
+        "INSERT INTO outbox (namespace, number, model) SELECT m.namespace, m.number, models.model"
+        " FROM memories m CROSS JOIN models WHERE m.sensitive = 0 AND NOT EXISTS (SELECT 1 FROM vectors v"
+        " WHERE v.namespace = m.namespace AND v.number = m.number AND v.model = models.model)",
+    )

@@ -1,0 +1,105 @@
+"""How a schema comes to be and grows: numbered steps, forward only, under one lock for all who start at once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+
+from psycopg import errors, sql
+
+from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
+from recollect.stores.postgres.connection import Connection, Server, one, run, search_path
+from recollect.stores.postgres.tables import FINDERS, GRANTS, MEMORIES, TEXTS, VECTORS, WALLS
+
+MIGRATING = 0x5243_4C54
+"""The class of the advisory lock; the schema's name is the other half of its key."""
+OLDEST_PGVECTOR = (0, 8)
+"""The first that goes on scanning where a filter left too few."""
+
+Migration = Callable[[Connection], None]
+
+
+def _first(connection: Connection) -> None:
+    for part in (MEMORIES, VECTORS, TEXTS, FINDERS, WALLS):
+        connection.execute(part.encode())
+    run(connection, "INSERT INTO secrets VALUES ('tombstones', %s)", (secrets.token_bytes(32),))
+
+
+# Step n takes a schema from version n to n + 1. Released steps are never edited.
+MIGRATIONS: tuple[Migration, ...] = (_first,)
+
+
+def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring the schema to the current version (a store for reading: only look), and make its names known."""
+    schema = server.address.schema
+    with server.plain() as connection:
+        version = version_of(connection, schema)
+        _require_known(version, steps)
+        if version < len(steps):
+            if server.read_only:
+                raise StoreUnavailable("there is no current store at this address", "open it once for writing")
+            _migrate(connection, server, steps)
+        server.use(_extension_schema(connection))
+
+
+def version_of(connection: Connection, schema: str) -> int:
+    """The version of a schema, 0 where there is none; Corrupt where other tables live in it."""
+    found = one(connection, "SELECT to_regclass(%s)", (f'"{schema}".versions',))
+    if found is not None:
+        table = sql.Identifier(schema, "versions")
+        row = connection.execute(sql.SQL("SELECT max(version) FROM {}").format(table)).fetchone()
+        return int(row[0] or 0) if row is not None else 0
+    if one(connection, "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (schema,)):
+        raise Corrupt(f"the schema {schema} belongs to another program", "choose another with ?schema=NAME")
+    return 0
+
+
+def _require_known(version: int, steps: Sequence[Migration]) -> None:
+    if version > len(steps):
+        raise StoreTooNew(
+            f"the store has schema version {version}, this recollect knows {len(steps)}", "upgrade recollect"
+        )
+
+
+def _migrate(connection: Connection, server: Server, steps: Sequence[Migration]) -> None:
+    """All missing steps in one transaction; whoever comes second waits for the lock and finds nothing left to do."""
+    schema = server.address.schema
+    with connection.transaction():
+        run(connection, "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (MIGRATING, schema))
+        _require_extension(connection)
+        extension = _extension_schema(connection)
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+        connection.execute(sql.SQL("SET LOCAL search_path = {}").format(search_path(schema, extension)))
+        version = version_of(connection, schema)
+        _require_known(version, steps)
+        if version == 0:
+            run(connection, "CREATE TABLE versions (version int PRIMARY KEY, made_at timestamptz DEFAULT now())")
+        for number in range(version, len(steps)):
+            steps[number](connection)
+            run(connection, "INSERT INTO versions (version) VALUES (%s)", (number + 1,))
+        if server.address.role is not None:
+            names = {"schema": sql.Identifier(schema), "role": sql.Identifier(server.address.role)}
+            connection.execute(sql.SQL(GRANTS).format(**names))
+
+
+def _require_extension(connection: Connection) -> None:
+    installed = one(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    if installed is None:
+        try:
+            with connection.transaction():
+                run(connection, "CREATE EXTENSION IF NOT EXISTS vector")
+        except (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile) as error:
+            raise StoreUnavailable(
+                "the extension pgvector is missing", "an administrator runs: CREATE EXTENSION vector"
+            ) from error
+        installed = one(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    if tuple(int(part) for part in str(installed).split(".")[:2]) < OLDEST_PGVECTOR:
+        raise StoreUnavailable(f"pgvector {installed} is too old", "ALTER EXTENSION vector UPDATE (0.8 or newer)")
+
+
+def _extension_schema(connection: Connection) -> str:
+    found = one(
+        connection,
+        "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
+    )
+    return "public" if found is None else str(found)

