@@ -187,8 +187,9 @@ def plain(value: Any) -> Any:
     """Records, mappings, sequences, times and paths as JSON values; everything else as it is."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # a NamedTuple is a record too
-        return {name: plain(one) for name, one in cast(Any, value)._asdict().items()}
+    named = getattr(value, "_asdict", None)
+    if named is not None:  # a NamedTuple is a record too
+        return {name: plain(one) for name, one in named().items()}
     if isinstance(value, datetime):
         return time_to_text(value)
     if isinstance(value, Path):
