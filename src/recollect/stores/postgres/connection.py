@@ -90,11 +90,15 @@ class Server:
             yield connection
 
     def read(self, work: Callable[[Connection], Answer], namespace: str | None = None) -> Answer:
-        """One consistent view for several statements; a lost connection is replaced once."""
+        """One consistent view for several statements; a lost connection is replaced once.
+
+        `namespace` is the tenant that may be seen; a store that is bound to one never sees another.
+        """
+        tenant = self.address.namespace or namespace or EVERYONE
 
         def attempt() -> Answer:
             with self._lent() as connection:
-                self._begin(connection, READ, namespace or self.everyone, self._search_s)
+                self._begin(connection, READ, tenant, self._search_s)
                 try:
                     return work(connection)
                 finally:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from recollect.domain.changes import Change, Erase, Put
-from recollect.domain.errors import NotFound
+from recollect.domain.errors import InvalidInput, NotFound
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
@@ -37,6 +37,7 @@ class PostgresRecords:
 
     def write(self, changes: Sequence[Change]) -> None:
         wanted = tuple(changes)
+        _require_own(wanted, self._server.address.namespace)
 
         def work(writing: Writing) -> None:
             if any(isinstance(change, Put | Erase) for change in wanted):
@@ -124,6 +125,15 @@ def transact(server: Server, tokens: Tokens, work: Callable[[Writing], Answer]) 
         return answer
 
     return server.write(attempt)
+
+
+def _require_own(changes: Sequence[Change], tenant: str | None) -> None:
+    """Say it before row-level security does."""
+    for change in changes:
+        if isinstance(change, Put) and tenant not in (None, change.memory.scope.namespace):
+            raise InvalidInput(
+                f"this store is bound to the namespace {tenant}", "write there, or open the store without ?namespace="
+            )
 
 
 def _projects(connection: Connection, namespace: str, session: str) -> tuple[str, ...]:

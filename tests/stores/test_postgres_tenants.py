@@ -1,0 +1,167 @@
+"""The wall between tenants stands in the database: our own conditions taken away, no foreign row is seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from recollect.domain.changes import AddLink, Erase, Put, Touch
+from recollect.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from recollect.domain.memory import EPOCH, Link, Memory, Scope, content_hash
+from recollect.domain.query import And, Node, Or, Phrase, Prefix, Term
+from recollect.domain.question import Filter
+from recollect.ports import Embedded, Store
+from recollect.stores.postgres import text as finding
+from recollect.stores.postgres.opening import open_postgres
+from tests.postgres_server import APP, shared_server
+
+pytestmark = pytest.mark.postgres
+
+EAST = np.array([1, 0], dtype=np.float32)
+
+
+def fill(store: Store) -> None:
+    """Two tenants with the same words, and a secret word each."""
+    memories = [
+        Memory(f"{tenant}{number}", f"shared words number {number} secret{tenant}", scope=Scope(tenant, session="s"))
+        for tenant in ("a", "b")
+        for number in range(4)
+    ]
+    store.records.write([Put(memory) for memory in memories])
+    store.records.write([AddLink(Link("a0", "see-also", "a1")), AddLink(Link("b0", "see-also", "b1")), Erase("b3")])
+    assert store.vectors is not None
+    entries = [Embedded(memory.id, content_hash(memory.content), EAST[None, :]) for memory in memories]
+    store.vectors.put("model", entries)
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A filled store, its tables owned by one role and used by another."""
+    given = shared_server().fresh(role=APP)
+    store = open_postgres(given)
+    fill(store)
+    store.close()
+    yield given
+    shared_server().end_of_test()
+
+
+QUERIES: list[Node] = [
+    Term("shared"),
+    Prefix("shar"),
+    Phrase(("shared", "words")),
+    Or((Term("secretb"), Term("number"))),
+    And((Term("shared"), Prefix("secret"))),
+]
+FINDERS: dict[str, Callable[[Store, Filter], list[str]]] = {
+    "scan": lambda store, filter: [memory.id for memory in store.records.scan(filter)],
+    "recent": lambda store, filter: [hit.id for hit in store.records.recent(filter, 50, embedded=False)],
+    "embedded": lambda store, filter: [hit.id for hit in store.records.recent(filter, 50, embedded=True)],
+    "search": lambda store, filter: [hit.id for hit in store.vectors.search("model", EAST, filter, 50)],  # type: ignore[union-attr]
+    "match": lambda store, filter: [
+        id
+        for query in QUERIES
+        for id in store.text.match(query, filter, 50).ids  # type: ignore[union-attr]
+    ],
+}
+
+
+@pytest.fixture
+def without_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our code, with every condition on the namespace made true before it reaches the server."""
+    usual = psycopg.Connection.execute
+
+    def execute(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
+        if isinstance(query, bytes):
+            query = re.sub(rb"(?<![\w.])((\w\.)?namespace = %s)", rb"(\1 OR true)", query)
+        return usual(self, query, *arguments, **named)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    monkeypatch.setattr(finding, "scope_query", lambda _: ["!'nothing'"])
+
+
+@pytest.mark.parametrize("finder", FINDERS)
+@pytest.mark.parametrize("filter", [Filter("a"), Filter("a", sessions=("s",)), Filter("a", exclude=frozenset({"a1"}))])
+def test_without_our_own_conditions_no_foreign_row_is_seen(
+    address: str, without_conditions: None, finder: str, filter: Filter
+) -> None:
+    store = open_postgres(address)
+    found = FINDERS[finder](store, filter)
+    store.close()
+    assert found
+    assert {id[0] for id in found} == {"a"}
+
+
+@pytest.mark.parametrize("finder", sorted(set(FINDERS) - {"match"}))
+def test_the_wall_is_the_databases(address: str, without_conditions: None, finder: str) -> None:
+    """The same as a superuser, whom row-level security does not bind: the foreign rows are there to be seen."""
+    store = open_postgres(address.replace("recollect_owner@", "postgres@").replace(f"&role={APP}", ""))
+    found = FINDERS[finder](store, Filter("a"))
+    store.close()
+    assert {id[0] for id in found} == {"a", "b"}
+
+
+def test_a_connection_that_names_no_tenant_sees_nothing(address: str) -> None:
+    schema = re.search(r"schema=(\w+)", address)
+    assert schema is not None
+    for user, tables in (
+        ("recollect_owner", ("memories", "links", "vectors", "outbox", "tombstones", "terms", "counts")),
+        (APP, ("memories", "links", "vectors", "outbox", "tombstones", "terms", "counts", "texts", "words")),
+    ):
+        with psycopg.connect(shared_server().address(user)) as connection:
+            for table in tables:
+                counted = connection.execute(f"SELECT count(*) FROM {schema[1]}.{table}".encode()).fetchone()
+                assert counted == (0,), (user, table)
+
+
+def test_a_bound_store_knows_one_tenant_alone(address: str) -> None:
+    store = open_postgres(f"{address}&namespace=a")
+    assert store.text is not None and store.vectors is not None and store.links is not None
+    assert store.records.fetch(["a0", "b0"]) == store.records.fetch(["a0"])
+    assert store.records.scan(Filter("b")) == []
+    assert store.links.links(["b0", "b1"]) == []
+    assert set(store.vectors.similarities("model", EAST, ["a0", "b0"])) == {"a0"}
+    stats = store.care.stats()
+    assert (stats.memories, stats.tombstones, stats.links, stats.vectors) == (4, 0, 1, 4)
+    assert dict(stats.namespaces) == {"a": 4}
+    assert store.text.frequencies(["share", "secretb"]) == [4, 0]
+    assert store.text.match(Term("shared"), Filter("a"), 9).documents == 4
+    assert store.text.similar("secretb", 0.9, 5) == []
+    with pytest.raises(NotFound):
+        store.records.write([Erase("b0")])
+    store.records.write([Touch(("b0",), EPOCH, count=9)])
+    with pytest.raises(InvalidInput) as caught:
+        store.records.write([Put(Memory("c", "text", scope=Scope("b")))])
+    assert "namespace" in caught.value.hint
+    store.close()
+    whole = open_postgres(address)
+    assert [memory.access_count for memory in whole.records.fetch(["b0"])] == [0]
+    assert whole.care.check() == []
+    whole.close()
+
+
+def test_row_level_security_refuses_what_our_code_would_let_through(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.stores.postgres.records._require_own", lambda *_: None)
+    store = open_postgres(f"{address}&namespace=a")
+    with pytest.raises(StoreUnavailable):
+        store.records.write([Put(Memory("c", "text", scope=Scope("b")))])
+    store.close()
+
+
+def test_the_app_role_owns_nothing_and_needs_nothing_more(address: str) -> None:
+    store = open_postgres(address.replace("recollect_owner@", f"{APP}@"))
+    assert store.text is not None
+    store.records.write([Put(Memory("new", "fresh words", scope=Scope("a")))])
+    assert store.text.match(Term("fresh"), Filter("a"), 5).ids == ("new",)
+    assert store.care.check() == []
+    store.close()
+    schema = re.search(r"schema=(\w+)", address)
+    assert schema is not None
+    with psycopg.connect(shared_server().address(APP)) as connection, pytest.raises(psycopg.Error):
+        connection.execute(f"ALTER TABLE {schema[1]}.memories NO FORCE ROW LEVEL SECURITY".encode())
