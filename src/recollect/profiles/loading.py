@@ -42,9 +42,16 @@ MAX_WEIGHT = 100.0
 
 def builtin_names() -> list[str]:
     """The profiles that come with recollect."""
-    return sorted(
-        one.name.removesuffix(".toml") for one in resources.files(PACKAGE).iterdir() if one.name.endswith(".toml")
-    )
+    return list(_builtin())
+
+
+@lru_cache(maxsize=1)
+def _builtin() -> dict[str, str]:
+    """The texts of the built-in profiles by name; they do not change while the program runs."""
+    files = {
+        one.name.removesuffix(".toml"): one for one in resources.files(PACKAGE).iterdir() if one.name.endswith(".toml")
+    }
+    return {name: files[name].read_text(encoding="utf-8") for name in sorted(files)}
 
 
 def names(folder: Path | None = None) -> list[str]:
@@ -60,8 +67,8 @@ def read(profile: str, folder: Path | None = None) -> tuple[str, str]:
         return _read_file(path), str(path)
     if folder is not None and (folder / f"{profile}.toml").is_file():
         return _read_file(folder / f"{profile}.toml"), str(folder / f"{profile}.toml")
-    if profile in builtin_names():
-        return (resources.files(PACKAGE) / f"{profile}.toml").read_text(encoding="utf-8"), f"{profile}.toml"
+    if profile in _builtin():
+        return _builtin()[profile], f"{profile}.toml"
     raise InvalidInput(
         f"there is no profile {profile!r}",
         f"known: {', '.join(names(folder))}; or give the path of a .toml file",

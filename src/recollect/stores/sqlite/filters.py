@@ -27,9 +27,6 @@ class Conditions:
     values: tuple[Any, ...]
 
 
-EVERYTHING = Conditions("1", ())
-
-
 def conditions(filter: Filter) -> Conditions:
     """Every field of the filter."""
     scope = scope_conditions(filter)

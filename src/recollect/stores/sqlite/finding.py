@@ -18,7 +18,7 @@ from recollect.domain.question import Filter
 from recollect.stores.sqlite.connection import Connection, rows
 from recollect.stores.sqlite.expressions import Run, expression, finders
 from recollect.stores.sqlite.filters import covers_store, scope_expression, scope_index, unindexed_conditions
-from recollect.stores.sqlite.postings import Postings
+from recollect.stores.sqlite.postings import Postings, View
 from recollect.stores.sqlite.scopes import rows_in_scope
 
 LARGE_INDEX = 20_000
@@ -48,12 +48,17 @@ class Search:
     weights: Sequence[float]
     counted: dict[Unit, int]
     """In how many memories each unit occurs."""
-    documents: int
-    average_length: float
+    view: View
+    """The state of the file that is searched."""
 
     @property
     def is_large(self) -> bool:
-        return self.documents >= LARGE_INDEX
+        return is_large(self.view)
+
+
+def is_large(view: View) -> bool:
+    """Whether words that many memories hold are left to the second phase."""
+    return view.documents >= LARGE_INDEX
 
 
 def find(connection: Connection, search: Search, postings: Postings) -> tuple[str, list[int]]:
@@ -61,12 +66,13 @@ def find(connection: Connection, search: Search, postings: Postings) -> tuple[st
     whole = expression(search.query, search.runs)
     if whole is None:
         return "", []
-    if search.is_large and not isinstance(search.query, Not) and search.weights[0] == search.weights[1] > 0:
+    large = search.is_large
+    if large and not isinstance(search.query, Not) and search.weights[0] == search.weights[1] > 0:
         units = [unit for unit in finders(search.query) if search.runs[unit].tokens]
         if units:
             return _listed(connection, search, units, postings)
-    wanted = max(CANDIDATES_PER_HIT * search.limit, LEAST_CANDIDATES if search.is_large else SMALL_CANDIDATES)
-    left_out = _common(search, finders(search.query), RANKED_SHARE) if search.is_large else set[Unit]()
+    wanted = max(CANDIDATES_PER_HIT * search.limit, LEAST_CANDIDATES if large else SMALL_CANDIDATES)
+    left_out = _common(search, finders(search.query), RANKED_SHARE) if large else set[Unit]()
     if left_out and scope_index(connection, search.filter) is None:  # a small scope bounds the work by itself
         rare = expression(search.query, search.runs, left_out)
         if rare is not None:
@@ -80,7 +86,7 @@ def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
     """The units that are left to scoring: the common ones, as long as three others find."""
     present = [unit for unit in units if search.runs[unit].tokens and search.counted[unit] > 0]
     present.sort(key=lambda unit: search.counted[unit])
-    most = max(FOUND_POSTINGS, int(share * search.documents))
+    most = max(FOUND_POSTINGS, int(share * search.view.documents))
     sums = accumulate(search.counted[unit] for unit in present)
     return {
         unit for place, (unit, together) in enumerate(zip(present, sums)) if place >= LEAST_FINDERS and together > most
@@ -89,7 +95,7 @@ def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
 
 def _listed(connection: Connection, search: Search, units: Sequence[Unit], postings: Postings) -> tuple[str, list[int]]:
     """Candidates from the lists in memory. Where the rarer words find too few, all words find."""
-    view = postings.view(connection)
+    view = search.view
     scope = rows_in_scope(connection, postings, search.filter, view)
     compiled = " OR ".join(search.runs[unit].quoted for unit in units)
     if scope is not None and len(scope) <= COUNTED_SCOPE:
@@ -100,14 +106,14 @@ def _listed(connection: Connection, search: Search, units: Sequence[Unit], posti
     for finding in ([unit for unit in units if unit not in left_out], units):
         weight = np.zeros(view.top + 1, np.float32)
         for unit in finding:
-            rarity = (search.documents - search.counted[unit] + 0.5) / (search.counted[unit] + 0.5)
+            rarity = (view.documents - search.counted[unit] + 0.5) / (search.counted[unit] + 0.5)
             listed = postings.rows(connection, f"{{content tags}} : {search.runs[unit].quoted}", view)
             weight[listed] += np.float32(max(np.log(max(rarity, 1e-300)), 1e-6))
         found = np.flatnonzero(weight) if scope is None else scope[weight[scope] > 0]
         if len(found) >= search.limit or not left_out:
             break
     if len(found) > wanted:
-        lengths = postings.lengths(connection, view)[found] / np.float32(search.average_length or 1.0)
+        lengths = postings.lengths(connection, view)[found] / np.float32(view.average_length or 1.0)
         worth = weight[found] / (np.float32(1.3) + np.float32(0.9) * lengths)
         edge = np.partition(worth, len(worth) - wanted)[len(worth) - wanted]
         found = np.concatenate([found[worth > edge], found[worth == edge][:wanted]])

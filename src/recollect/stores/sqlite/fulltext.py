@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import apsw
 import numpy as np
@@ -24,9 +25,9 @@ from recollect.ports import TextMatches
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.expressions import Run, runs_of
 from recollect.stores.sqlite.filters import conditions
-from recollect.stores.sqlite.finding import Search, find
-from recollect.stores.sqlite.ledger import Writing, counter
-from recollect.stores.sqlite.postings import Postings
+from recollect.stores.sqlite.finding import Search, find, is_large
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.postings import Postings, View
 from recollect.stores.sqlite.scopes import without_idle_times
 from recollect.stores.sqlite.tokens import Streams, Tokenizer, token_hash
 from recollect.stores.sqlite.words import Lookalikes
@@ -34,8 +35,18 @@ from recollect.stores.sqlite.writer import Writer
 
 COMMON_COUNT = 1_000
 """A term that so many memories hold is counted by every write from then on, instead of by every search."""
+KEPT_COUNTS = 20_000
+"""The bound of the terms and phrases whose counts are kept between searches."""
 SPARE_CANDIDATES = 16
 STEPS_BETWEEN_LOOKS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """In how many memories terms and phrases occur, as of one state of the file."""
+
+    view: View
+    held: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class SqliteText:
@@ -50,6 +61,7 @@ class SqliteText:
         self._own = apsw.Connection(":memory:")
         self._tokenizer = Tokenizer(self._own)
         self._lock = threading.Lock()
+        self._counted = Counted(View(-1, 0))
 
     def match(self, query: Node, filter: Filter, limit: int, weights: Sequence[float] = (1.0, 1.0)) -> TextMatches:
         if len(weights) != 2 or not all(math.isfinite(weight) for weight in weights):
@@ -58,10 +70,11 @@ class SqliteText:
             runs = runs_of(query, self._tokenizer)
         asked = units(query)
         with self._readers.reading() as connection, self._bounded(connection):
-            documents, tokens = counter(connection, "documents"), counter(connection, "tokens")
+            view = self._postings.view(connection)
+            documents = view.documents
             search = Search(
                 query, runs, without_idle_times(connection, filter), limit, weights,
-                self._unit_frequencies(connection, asked, runs), documents, tokens / documents if documents else 0.0,
+                self._unit_frequencies(connection, asked, runs, view), view,
             )  # fmt: skip
             compiled, found = "", list[int]()
             if limit > 0 and documents:
@@ -74,7 +87,7 @@ class SqliteText:
             units=asked,
             frequencies=_frequencies_of(asked, search),
             documents=documents,
-            average_length=search.average_length,
+            average_length=view.average_length,
             compiled=compiled,
         )
 
@@ -84,7 +97,7 @@ class SqliteText:
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         with self._readers.reading() as connection, self._bounded(connection):
-            return self._frequencies(connection, terms)
+            return self._frequencies(connection, terms, self._postings.view(connection))
 
     def similar(self, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
         with self._lock:
@@ -105,30 +118,54 @@ class SqliteText:
             connection.set_progress_handler(None)
 
     def _unit_frequencies(
-        self, connection: Connection, asked: Sequence[Unit], runs: dict[Unit, Run]
+        self, connection: Connection, asked: Sequence[Unit], runs: dict[Unit, Run], view: View
     ) -> dict[Unit, int]:
         """In how many memories of the whole index each unit occurs."""
         single = [unit for unit in asked if len(runs[unit].tokens) == 1 and not runs[unit].open_end]
-        counted = dict(zip(single, self._frequencies(connection, [runs[unit].tokens[0] for unit in single])))
+        counted = dict(zip(single, self._frequencies(connection, [runs[unit].tokens[0] for unit in single], view)))
         for unit in asked:
             if unit not in counted:
-                counted[unit] = _occurrences(connection, runs[unit]) if runs[unit].tokens else 0
+                counted[unit] = self._occurrences(connection, runs[unit], view) if runs[unit].tokens else 0
         return counted
 
-    def _frequencies(self, connection: Connection, terms: Sequence[str]) -> list[int]:
-        known = dict(
-            rows(
-                connection,
-                "SELECT term, memories FROM common_terms WHERE term IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(terms)),),
+    def _frequencies(self, connection: Connection, terms: Sequence[str], view: View) -> list[int]:
+        held = self._held(view)
+        unknown = [term for term in terms if term not in held]
+        if unknown:
+            fresh = dict(
+                rows(
+                    connection,
+                    "SELECT term, memories FROM common_terms WHERE term IN (SELECT value FROM json_each(?))",
+                    (json.dumps(unknown),),
+                )
             )
-        )
-        for term in terms:
-            if term not in known:
-                known[term] = one(connection, "SELECT doc FROM vocabulary WHERE term = ?", (term,)) or 0
-                if known[term] >= COMMON_COUNT and self._writer is not None:
-                    self._writer.offer(lambda writing, term=term: keep_count(writing, term))
-        return [known[term] for term in terms]
+            for term in unknown:
+                if term not in fresh:
+                    fresh[term] = one(connection, "SELECT doc FROM vocabulary WHERE term = ?", (term,)) or 0
+                    if fresh[term] >= COMMON_COUNT and self._writer is not None:
+                        self._writer.offer(lambda writing, term=term: keep_count(writing, term))
+            held.update(fresh)
+        return [held[term] for term in terms]
+
+    def _occurrences(self, connection: Connection, run: Run, view: View) -> int:
+        """How many memories hold a phrase or prefix. A quoted one is no term, so both may be kept side by side."""
+        held = self._held(view)
+        known = held.get(run.quoted)
+        if known is None:
+            expression = f"{{content tags}} : {run.quoted}"
+            if is_large(view) and not run.open_end:  # the list is about to be needed anyway
+                known = len(self._postings.rows(connection, expression, view))
+            else:
+                known = int(one(connection, "SELECT count(*) FROM fulltext WHERE fulltext MATCH ?", (expression,)))
+            held[run.quoted] = known
+        return known
+
+    def _held(self, view: View) -> dict[str, int]:
+        """The counts of this state of the file; any other state begins anew."""
+        counted = self._counted
+        if counted.view != view or len(counted.held) > KEPT_COUNTS:
+            self._counted = counted = Counted(view)
+        return counted.held
 
     def _count(
         self, connection: Connection, found: Sequence[int], asked: Sequence[Unit], search: Search
@@ -136,8 +173,8 @@ class SqliteText:
         """Ids, lengths and counts of the candidates; the filter is checked once more on the memories themselves."""
         kept = rows(
             connection,
-            "SELECT row, content_tokens, tokens FROM texts WHERE row IN (SELECT value FROM json_each(?))",
-            (json.dumps(found),),
+            "SELECT t.row, t.content_tokens, t.tokens FROM json_each(?) j CROSS JOIN texts t ON t.row = j.value",
+            (json.dumps(sorted(found)),),
         )
         numbers = np.array([row[0] for row in kept], dtype=np.int64)
         streams = Streams([row[2] for row in kept], [row[1] for row in kept])
@@ -156,7 +193,7 @@ class SqliteText:
         ids: dict[int, str] = dict(
             rows(
                 connection,
-                f"SELECT m.row, m.id FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {scope.sql}",
+                f"SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
                 (json.dumps(numbers[best].tolist()), *scope.values),
             )
         )
@@ -187,17 +224,11 @@ def _best(
     if len(counts) <= most:
         return np.arange(len(counts))
     held = _frequencies_of(asked, search)
-    inverse = np.maximum(np.log(np.maximum((search.documents - held + 0.5) / (held + 0.5), 1e-300)), 1e-6)
+    inverse = np.maximum(np.log(np.maximum((search.view.documents - held + 0.5) / (held + 0.5), 1e-300)), 1e-6)
     occurring = counts @ np.asarray(search.weights, dtype=np.float64)
-    damping = 1.2 * (0.25 + 0.75 * lengths / (search.average_length or 1.0))
+    damping = 1.2 * (0.25 + 0.75 * lengths / (search.view.average_length or 1.0))
     scores = (inverse * occurring * 2.2 / (occurring + damping[:, None])).sum(axis=1)
     return np.sort(np.argsort(-scores, kind="stable")[:most])
-
-
-def _occurrences(connection: Connection, run: Run) -> int:
-    """How many memories hold a phrase or prefix."""
-    compiled = f"{{content tags}} : {run.quoted}"
-    return int(one(connection, "SELECT count(*) FROM fulltext WHERE fulltext MATCH ?", (compiled,)))
 
 
 def _open_count(column: list[str], tokens: tuple[str, ...]) -> int:

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from recollect.domain.errors import Corrupt
 from recollect.domain.memory import Link
 from recollect.domain.times import from_ms
-from recollect.stores.sqlite.connection import Readers, rows
+from recollect.stores.sqlite.connection import Readers, one, rows
 
 LINKS = """
+WITH asked AS MATERIALIZED (SELECT m.row FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value)
 SELECT l.source, l.type, l.target, l.created_at, l.checksum, a.id, b.id
 FROM (
-    SELECT links.* FROM links JOIN memories m ON m.row = links.source WHERE m.id IN (SELECT value FROM json_each(?1))
+    SELECT links.* FROM asked CROSS JOIN links ON links.source = asked.row
     UNION
-    SELECT links.* FROM links JOIN memories m ON m.row = links.target WHERE m.id IN (SELECT value FROM json_each(?1))
+    SELECT links.* FROM asked CROSS JOIN links ON links.target = asked.row
 ) l JOIN memories a ON a.row = l.source JOIN memories b ON b.row = l.target
 ORDER BY l.created_at, a.id, l.type, b.id
 """
@@ -33,7 +34,7 @@ _SIDE = """(
 AROUND = f"""
 SELECT t.id, {_SIDE.format(side="<", bound="<=", way="DESC", most="?2")},
 {_SIDE.format(side=">", bound=">=", way="ASC", most="?3")}
-FROM memories t WHERE t.id IN (SELECT value FROM json_each(?1)) AND t.type = 'episode' AND t.session IS NOT NULL
+FROM json_each(?1) j CROSS JOIN memories t ON t.id = j.value WHERE t.type = 'episode' AND t.session IS NOT NULL
 """
 
 
@@ -52,6 +53,8 @@ class SqliteLinks:
         if not ids:
             return []
         with self._readers.borrow() as connection:
+            if not one(connection, "SELECT EXISTS (SELECT 1 FROM links)"):
+                return []
             found = rows(connection, LINKS, (json.dumps(list(ids)),))
         if any(link_checksum(*row[:4]) != row[4] for row in found):
             raise Corrupt("a link fails its checksum", "run doctor with repair")

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.stores.sqlite.connection import Connection, one, rows
-from recollect.stores.sqlite.ledger import counter
 from recollect.stores.sqlite.outbox import TEXTS, logged_span
 
 KEPT_ROWS = 16_000_000
@@ -35,6 +34,12 @@ class View:
     rewrites: int
     top: int
     """The highest row number."""
+    documents: int = 0
+    tokens: int = 0
+
+    @property
+    def average_length(self) -> float:
+        return self.tokens / self.documents if self.documents else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,9 @@ class Postings:
 
     def view(self, connection: Connection) -> View:
         """What the connection sees."""
-        return View(counter(connection, "rewrites"), one(connection, "SELECT max(row) FROM memories") or 0)
+        counted = dict(rows(connection, "SELECT name, value FROM counters"))
+        top = one(connection, "SELECT max(row) FROM memories") or 0
+        return View(counted.get("rewrites", 0), top, counted["documents"], counted["tokens"])
 
     def rows(self, connection: Connection, expression: str, view: View) -> NDArray[np.integer]:
         """The rows that FTS5 finds, rising."""

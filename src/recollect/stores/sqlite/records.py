@@ -53,7 +53,7 @@ class SqliteRecords:
         with self._readers.borrow() as connection:
             found = rows(
                 connection,
-                f"SELECT {COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))",
+                f"SELECT {COLUMNS} FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value",
                 (json.dumps(list(ids)),),
             )
         by_id = {row[0]: row for row in found}

@@ -72,7 +72,7 @@ def checksum(fixed: tuple[Any, ...]) -> int:
 
 def touch_checksum(accessed_at: int, access_count: int) -> int:
     """The part that a Touch replaces without reading the rest: checksums of parts are joined by exclusive or."""
-    return zlib.crc32(repr((accessed_at, access_count)).encode())
+    return zlib.crc32(b"(%d, %d)" % (accessed_at, access_count))
 
 
 def is_sound(row: tuple[Any, ...]) -> bool:

@@ -209,7 +209,8 @@ def _vectors_at(connection: Connection, keys: Ints) -> VectorRows:
     """The vectors at these places, those that are still there."""
     found = rows(
         connection,
-        "SELECT place, start, stop, checksum, data FROM vectors WHERE place IN (SELECT value FROM json_each(?))",
+        "SELECT v.place, v.start, v.stop, v.checksum, v.data FROM json_each(?) j CROSS JOIN vectors v"
+        " ON v.place = j.value",
         (json.dumps(keys.tolist()),),
     )
     return {row[0]: row for row in found}

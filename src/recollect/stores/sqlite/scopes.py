@@ -15,6 +15,8 @@ from recollect.stores.sqlite.postings import Postings, View, common_rows
 
 Rows = NDArray[np.integer]
 
+_END = "(SELECT {end}(created_at) FROM memories INDEXED BY memories_created WHERE namespace = ?1)"
+TIMES = f"SELECT {_END.format(end='min')}, {_END.format(end='max')}"
 ALWAYS = -(2**63), 2**63 - 1
 
 
@@ -22,9 +24,7 @@ def without_idle_times(connection: Connection, filter: Filter) -> Filter:
     """The filter without those bounds of time that every memory of the namespace keeps anyway."""
     if filter.after is None and filter.before is None:
         return filter
-    sql = "SELECT {end}(created_at) FROM memories INDEXED BY memories_created WHERE namespace = ?"
-    first = one(connection, sql.format(end="min"), (filter.namespace,))
-    last = one(connection, sql.format(end="max"), (filter.namespace,))
+    first, last = one(connection, TIMES, (filter.namespace,))
     if first is None or last is None:
         return filter
     after = None if filter.after is not None and to_ms(filter.after) <= first else filter.after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
-from recollect.stores.sqlite.filters import EVERYTHING, Conditions, conditions
+from recollect.stores.sqlite.filters import Conditions, conditions
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import (
     MAX_PASSAGES,
@@ -70,7 +70,7 @@ class SqliteVectors:
             if number is None or limit <= 0:
                 return []
             found, read = self._scans.nearest(connection, number, vector, filter, limit)
-            hits = _hits(connection, number, vector, found, conditions(filter), read)
+            hits = _hits(connection, number, vector, _ids(connection, found, conditions(filter)), read)
             self._judged = _Judged(_state(connection, number, vector), {hit.id: hit for hit in hits})
             self._save_built(connection)
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
@@ -96,10 +96,10 @@ class SqliteVectors:
             known = judged.hits if judged.state == _state(connection, number, vector) else dict[str, Hit]()
             found = rows(
                 connection,
-                "SELECT row FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND embedded > 0",
+                "SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value WHERE m.embedded > 0",
                 (json.dumps([id for id in ids if id not in known]),),
             )
-            fresh = {hit.id: hit for hit in _hits(connection, number, vector, [row for (row,) in found])}
+            fresh = {hit.id: hit for hit in _hits(connection, number, vector, dict(found), {})}
         return {id: hit for id in ids if (hit := known.get(id) or fresh.get(id)) is not None}
 
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
@@ -220,35 +220,33 @@ def _vector_row(key: int, span: tuple[int | None, int | None], data: bytes) -> t
 
 def vector_checksum(key: int, start: int | None, stop: int | None, data: bytes) -> int:
     """CRC-32 over all columns of a vector."""
-    return zlib.crc32(data, zlib.crc32(repr((key, start, stop)).encode()))
+    facts = b"(%d, None, None)" % key if start is None and stop is None else repr((key, start, stop)).encode()
+    return zlib.crc32(data, zlib.crc32(facts))
 
 
-def _hits(
-    connection: Connection,
-    model: int,
-    vector: Vector,
-    memory_rows: Sequence[int],
-    scope: Conditions = EVERYTHING,
-    read: VectorRows | None = None,
-) -> list[Hit]:
+def _ids(connection: Connection, memory_rows: Sequence[int], scope: Conditions) -> dict[int, str]:
+    """The ids of those memories that are in scope."""
+    return dict(
+        rows(
+            connection,
+            f"SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
+            (json.dumps(memory_rows), *scope.values),
+        )
+    )
+
+
+def _hits(connection: Connection, model: int, vector: Vector, ids: Mapping[int, str], read: VectorRows) -> list[Hit]:
     """The exact cosine of each memory, at its best passage, from the vectors in the file (or `read` from it before)."""
-    found = _sound_rows(_rows_of(connection, model, memory_rows, read or {}))
+    found = _sound_rows(_rows_of(connection, model, ids, read))
     if not found:
         return []
     matrix = np.frombuffer(b"".join([row[4] for row in found]), dtype="<f4").reshape(len(found), -1)
     # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
     scores = (matrix.astype(np.float64) * vector.astype(np.float64)).sum(axis=1)
-    ids = dict(
-        rows(
-            connection,
-            f"SELECT m.row, m.id FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {scope.sql}",
-            (json.dumps(list(memory_rows)), *scope.values),
-        )
-    )
     best: dict[int, Hit] = {}
     for (key, start, stop, _, _), score in zip(found, scores.tolist()):
         row = (key >> PASSAGE_BITS) & ROW_MASK
-        if row in ids and (row not in best or score > best[row].score):
+        if row not in best or score > best[row].score:
             best[row] = Hit(ids[row], score, None if start is None else Passage(start, stop))
     return list(best.values())
 
@@ -260,21 +258,23 @@ def _sound_rows(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return found
 
 
-def _rows_of(connection: Connection, model: int, memory_rows: Sequence[int], read: VectorRows) -> list[tuple[Any, ...]]:
+def _rows_of(connection: Connection, model: int, memory_rows: Iterable[int], read: VectorRows) -> list[tuple[Any, ...]]:
     """All vectors of these memories. One without passages has a single vector, which may have been read already."""
-    known = [row for number in memory_rows if (row := read.get(place(model, number))) is not None and row[1] is None]
-    done = {row[0] for row in known}
-    ranges = [
-        [place(model, number), place(model, number, MAX_PASSAGES - 1)]
-        for number in memory_rows
-        if place(model, number) not in done
-    ]
-    if not ranges:
+    known: list[tuple[Any, ...]] = []
+    unread: list[int] = []
+    for number in memory_rows:
+        first = place(model, number)
+        row = read.get(first)
+        if row is not None and row[1] is None:
+            known.append(row)
+        else:
+            unread.append(first)
+    if not unread:
         return known
     fresh = rows(
         connection,
         "SELECT v.place, v.start, v.stop, v.checksum, v.data FROM json_each(?) j CROSS JOIN vectors v"
-        " WHERE v.place BETWEEN j.value ->> 0 AND j.value ->> 1",
-        (json.dumps(ranges),),
+        " WHERE v.place BETWEEN j.value AND j.value + ?",
+        (json.dumps(unread), MAX_PASSAGES - 1),
     )
     return known + fresh
