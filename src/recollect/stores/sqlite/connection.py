@@ -18,6 +18,9 @@ BUSY_MS = 10_000
 IDLE_READERS = 8
 WAL_PAGES = 1000
 
+# Every occurrence of every term; of each connection's own, so that the file needs no table for it.
+INSTANCES = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab (main, fulltext, instance)"
+
 # The WAL-reset bug can lose a committed transaction; it was mended in these releases (and everything newer).
 FIRST_FIXED = (3, 51, 3)
 FIXED_BRANCHES = (((3, 44, 6), (3, 45)), ((3, 50, 7), (3, 51)))
@@ -169,6 +172,8 @@ class Readers:
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
         self._closed = False
+        if shared is not None:
+            shared.execute(INSTANCES).fetchall()
 
     @contextmanager
     def borrow(self) -> Generator[Connection]:
@@ -201,6 +206,7 @@ class Readers:
             if self._idle:
                 return self._idle.pop()
         connection = connect(self._path, read_only=True) if self._read_only else connect(self._path)
+        connection.execute(INSTANCES).fetchall()
         if not self._read_only:
             set_pragma(connection, "query_only", 1)
         with self._lock:

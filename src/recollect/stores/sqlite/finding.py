@@ -1,8 +1,8 @@
 """Phase one of a full-text search: the rows of the best candidates, out of all that hold a word of the query.
 
-In a large index a query of alternatives is answered from lists in memory. Their words are weighed by rarity and the
-memory's length, as if each occurred once; phase two counts them. Words that very many memories hold find nothing there
-(they weigh next to nothing, and their lists are long). Everything else, and every small index, is FTS5's own ranking.
+In a large index a query of alternatives is answered from lists in memory, which give each word its BM25 (a phrase as if
+it occurred once; phase two counts it). Words that very many memories hold find nothing there: they weigh next to
+nothing, and their lists are long. Everything else, and every small index, is FTS5's own ranking.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recollect.stores.sqlite.filters import covers_store, scope_expression, scop
 from recollect.stores.sqlite.postings import Postings, View
 from recollect.stores.sqlite.scopes import rows_in_scope
 
-LARGE_INDEX = 20_000
+LARGE_INDEX = 5_000
 """From so many memories on, common words do not find."""
 FOUND_POSTINGS = 20_000
 FOUND_SHARE = 0.16
@@ -31,8 +31,10 @@ RANKED_SHARE = 0.04
 LEAST_FINDERS = 3
 CANDIDATES_PER_HIT = 6
 LEAST_CANDIDATES = 200
-LISTED_CANDIDATES = 500
+LISTED_CANDIDATES = 50
 SMALL_CANDIDATES = 1_000
+BASE = np.float32(0.3)
+"""BM25's k1 (1 - b); k1 b = 0.9 goes with the length."""
 COUNTED_SCOPE = 1_000
 """A scope of so few memories is counted whole."""
 
@@ -103,18 +105,24 @@ def _listed(connection: Connection, search: Search, units: Sequence[Unit], posti
     left_out = _common(search, units, FOUND_SHARE)
     wanted = LISTED_CANDIDATES + 2 * search.limit
     found = np.zeros(0, np.int64)
+    lengths, slope = postings.lengths(connection, view), np.float32(0.9 / (view.average_length or 1.0))
     for finding in ([unit for unit in units if unit not in left_out], units):
         weight = np.zeros(view.top + 1, np.float32)
         for unit in finding:
             rarity = (view.documents - search.counted[unit] + 0.5) / (search.counted[unit] + 0.5)
-            listed = postings.rows(connection, f"{{content tags}} : {search.runs[unit].quoted}", view)
-            weight[listed] += np.float32(max(np.log(max(rarity, 1e-300)), 1e-6))
+            inverse = np.float32(2.2 * max(np.log(max(rarity, 1e-300)), 1e-6))
+            run = search.runs[unit]
+            if len(run.tokens) == 1 and not run.open_end:
+                listed, times = postings.term(connection, run.tokens[0], view)
+                weight[listed] += inverse * times / (times + BASE + slope * lengths[listed])
+            else:
+                listed = postings.rows(connection, f"{{content tags}} : {run.quoted}", view)
+                weight[listed] += inverse / (1 + BASE + slope * lengths[listed])
         found = np.flatnonzero(weight) if scope is None else scope[weight[scope] > 0]
         if len(found) >= search.limit or not left_out:
             break
     if len(found) > wanted:
-        lengths = postings.lengths(connection, view)[found] / np.float32(view.average_length or 1.0)
-        worth = weight[found] / (np.float32(1.3) + np.float32(0.9) * lengths)
+        worth = weight[found]
         edge = np.partition(worth, len(worth) - wanted)[len(worth) - wanted]
         found = np.concatenate([found[worth > edge], found[worth == edge][:wanted]])
     return compiled, found.tolist()

@@ -1,4 +1,4 @@
-"""Which memories an expression of the full-text index finds, kept between searches as arrays of row numbers.
+"""Which memories hold a term, how often, and which an expression finds: kept between searches as arrays of rows.
 
 FTS5 takes a microsecond and more to score a match but a fraction of one to list it, and a list in memory costs next
 to nothing. Everything here is derived and follows the file: new memories are appended by their rising row numbers;
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +18,17 @@ from numpy.typing import NDArray
 
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.outbox import TEXTS, logged_span
+from recollect.stores.sqlite.tokens import Streams, token_hash
 
 KEPT_ROWS = 16_000_000
-"""The bound of all lists together: 64 MB."""
-LISTED_AT_ONCE = 4_000_000
+"""The bound of all lists together: 80 MB."""
+LISTED_AT_ONCE = 1_000_000
+MOST_TIMES = 255
+"""More occurrences than this in one memory count no more."""
 
-Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Rows = NDArray[np.integer]
+Times = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,22 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The rows up to `top` that an expression finds, rising, as of so many rewrites."""
+    """The rows up to `top` that hold a term or match an expression, rising, as of so many rewrites."""
 
     rewrites: int
     top: int
-    found: NDArray[np.integer]
+    found: Rows
+    times: Times
+    """How often each holds the term; without content for an expression."""
+
+    def until(self, top: int) -> Listed:
+        """What an earlier state of the file holds of it."""
+        count = np.searchsorted(self.found, top, "right")
+        return Listed(self.rewrites, top, self.found[:count], self.times[:count])
+
+
+Listing = Callable[[Connection, str, int, int], tuple[Rows, Times]]
+"""(connection, what, after, top): the rows behind `after` up to `top`, and how often each holds it."""
 
 
 class Postings:
@@ -68,27 +83,38 @@ class Postings:
         top = one(connection, "SELECT max(row) FROM memories") or 0
         return View(counted.get("rewrites", 0), top, counted["documents"], counted["tokens"])
 
-    def rows(self, connection: Connection, expression: str, view: View) -> NDArray[np.integer]:
+    def rows(self, connection: Connection, expression: str, view: View) -> Rows:
         """The rows that FTS5 finds, rising."""
+        return self._current(connection, expression, view, _matching).found
+
+    def term(self, connection: Connection, term: str, view: View) -> tuple[Rows, Times]:
+        """The rows whose content or tags hold a term, rising, and how often they do."""
+        listed = self._current(connection, term, view, _holding)
+        return listed.found, listed.times
+
+    def _current(self, connection: Connection, what: str, view: View, listing: Listing) -> Listed:
+        """A list as of this view; a term has no space in it, an expression has, so both share the names."""
         with self._lock:
-            known = self._lists.get(expression)
+            known = self._lists.get(what)
             if known is not None:
-                self._lists.move_to_end(expression)
-        if known is not None and known.rewrites == view.rewrites:
-            if known.top == view.top:
-                return known.found
-            if known.top > view.top:  # another thread looks at a later state
-                return known.found[: np.searchsorted(known.found, view.top, "right")]
-            found = np.concatenate([known.found, *_listed(connection, expression, known.top, view.top)])
-        else:
-            found = np.concatenate(list(_listed(connection, expression, 0, view.top)) or [np.zeros(0, np.int32)])
-        if known is None or known.rewrites <= view.rewrites:
-            self._keep(expression, Listed(view.rewrites, view.top, found))
-        return found
+                self._lists.move_to_end(what)
+        if known is not None and known.rewrites == view.rewrites and known.top >= view.top:
+            return known if known.top == view.top else known.until(view.top)  # another thread saw a later state
+        if known is None or known.rewrites != view.rewrites:
+            known = Listed(view.rewrites, 0, np.zeros(0, np.int32), np.zeros(0, np.uint8))
+        found, times = listing(connection, what, known.top, view.top)
+        fresh = Listed(
+            view.rewrites, view.top, np.concatenate([known.found, found]), np.concatenate([known.times, times])
+        )
+        self._keep(what, fresh)
+        return fresh
 
     def _keep(self, expression: str, listed: Listed) -> None:
         with self._lock:
-            before = self._lists.pop(expression, None)
+            before = self._lists.get(expression)
+            if before is not None and before.rewrites > listed.rewrites:  # of a later state: worth more than ours
+                return
+            self._lists.pop(expression, None)
             self._kept += len(listed.found) - (0 if before is None else len(before.found))
             self._lists[expression] = listed
             while self._kept > KEPT_ROWS and len(self._lists) > 1:
@@ -127,17 +153,43 @@ class Postings:
         self._lengths, self._measured, self._sequence = lengths, view, last
 
 
-def _listed(connection: Connection, expression: str, after: int, top: int) -> Iterable[NDArray[np.integer]]:
-    """The rows behind `after`, as one text for each stretch: the cheapest way for many numbers out of SQLite."""
+def _matching(connection: Connection, expression: str, after: int, top: int) -> tuple[Rows, Times]:
+    sql = "SELECT group_concat(rowid) FROM fulltext WHERE fulltext MATCH ? AND rowid > ? AND rowid <= ?"
+    return _numbers(connection, sql, expression, after, top), np.zeros(0, np.uint8)
+
+
+def _holding(connection: Connection, term: str, after: int, top: int) -> tuple[Rows, Times]:
+    """Every occurrence names its row. What was appended is found by FTS5, which can begin behind a row."""
+    if after:
+        found, _ = _matching(connection, f'{{content tags}} : "{term}"', after, top)
+        return found, _times(connection, term, found)
+    sql = "SELECT group_concat(doc) FROM temp.instances WHERE term = ? AND doc > ? AND doc <= ?"
+    each = _numbers(connection, sql, term, after, top)
+    firsts = np.flatnonzero(np.diff(each, prepend=-1))
+    times = np.diff(firsts, append=len(each))
+    return each[firsts], np.minimum(times, MOST_TIMES).astype(np.uint8)
+
+
+def _times(connection: Connection, term: str, found: Rows) -> Times:
+    """How often some rows hold a term, by their token streams."""
+    read = rows(
+        connection,
+        "SELECT t.tokens, t.content_tokens FROM json_each(?) j CROSS JOIN texts t ON t.row = j.value",
+        (json.dumps(found.tolist()),),
+    )
+    counted = Streams([stream for stream, _ in read], [tokens for _, tokens in read]).count([token_hash(term)])
+    return np.minimum(counted.sum(axis=1), MOST_TIMES).astype(np.uint8)
+
+
+def _numbers(connection: Connection, sql: str, what: str, after: int, top: int) -> Rows:
+    """Row numbers as one text for each stretch: the cheapest way for many numbers out of SQLite."""
     kind = np.int32 if top < 2**31 else np.int64
+    pieces = [np.zeros(0, kind)]
     for low in range(after, top, LISTED_AT_ONCE):
-        text = one(
-            connection,
-            "SELECT group_concat(rowid) FROM fulltext WHERE fulltext MATCH ? AND rowid > ? AND rowid <= ?",
-            (expression, low, min(low + LISTED_AT_ONCE, top)),
-        )
+        text = one(connection, sql, (what, low, min(low + LISTED_AT_ONCE, top)))
         if text:
-            yield np.sort(np.fromstring(str(text), dtype=kind, sep=","))
+            pieces.append(np.sort(np.fromstring(str(text), dtype=kind, sep=",")))
+    return np.concatenate(pieces)
 
 
 def _read_lengths(lengths: Floats, found: list[tuple[int, bytes]]) -> None:
