@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.stages.passages import MAX_CHARACTERS_PER_TOKEN, split
+from recollect.stages.passages import MAX_CHARACTERS_PER_TOKEN, of_memory, split
 from recollect.stages.sentences import sentences
 from recollect.stages.tokens import estimate, quarter
 
@@ -124,3 +124,21 @@ def test_the_number_of_passages_is_bounded() -> None:
 def test_the_marks_of_a_tokeniser_are_paid_once_for_a_passage() -> None:
     text = "One two. " * 40
     assert len(split(text, 22, wordpieces, overlap=0.0)) == 4
+
+
+def test_a_transcript_is_cut_at_its_turns_and_the_names_stay_out() -> None:
+    text = "user: Where is it?\nIn the shed?\nassistant: Yes. Look behind the door: there.\n\nUser: thanks\n"
+    cut = [text[start:end] for start, end in of_memory(text, 50, words)]
+    assert cut == ["Where is it?\nIn the shed?", "Yes. Look behind the door: there.", "thanks"]
+
+
+def test_a_long_turn_is_cut_further_and_too_many_turns_are_taken_together() -> None:
+    text = "user: one two three four. five six seven eight.\nassistant: nine\n"
+    cut = [text[start:end] for start, end in of_memory(text, 4, words)]
+    assert cut == ["one two three four. ", "five six seven eight.", "nine"]
+    assert of_memory(text, 100, words, 1) == [(0, len(text))]
+
+
+@pytest.mark.parametrize("text", ["user: alone", "We asked.\nuser: a\nassistant: b", "username: a\npassword: b", ""])
+def test_what_does_not_begin_as_a_conversation_is_none(text: str) -> None:
+    assert of_memory(text, 100, words) == split(text, 100, words)

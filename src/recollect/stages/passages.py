@@ -14,6 +14,10 @@ Stretch = tuple[int, int]
 MAX_CHARACTERS_PER_TOKEN = 32
 MAX_PASSAGES = 4096
 
+# A line that begins a turn in a transcript: who speaks, and a colon.
+_SPEAKER = re.compile(r"^(?:user|human|assistant|ai|model|system|tool)[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE)
+MIN_TURNS = 2
+
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 _WORD = re.compile(r"\S+\s*|\s+")
 
@@ -42,6 +46,29 @@ def split(
             for place in range(0, len(passages), group)
         ]
     return passages
+
+
+def of_memory(text: str, max_tokens: int, count: Count, max_passages: int = MAX_PASSAGES) -> list[Stretch]:
+    """The passages of a memory: a transcript is cut at its turns, any other text is split as it comes.
+
+    One turn is one thought: a question is near to the turn that answers it, not to the whole conversation.
+    """
+    cut = [
+        (start + first, start + last)
+        for start, end in turns(text)
+        for first, last in split(text[start:end], max_tokens, count)
+    ]
+    return cut if 0 < len(cut) <= max_passages else split(text, max_tokens, count, max_passages=max_passages)
+
+
+def turns(text: str) -> list[Stretch]:
+    """What each speaker of a transcript said, without the names; nothing for a text that does not begin as one."""
+    marks = list(_SPEAKER.finditer(text))
+    if len(marks) < MIN_TURNS or text[: marks[0].start()].strip():
+        return []
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    said = [(mark.end(), mark.end() + len(text[mark.end() : end].rstrip())) for mark, end in zip(marks, ends)]
+    return [(start, end) for start, end in said if end > start]
 
 
 def _pieces(text: str, stretch: Stretch, max_tokens: int, count: Count, level: int) -> Iterator[Stretch]:

@@ -10,6 +10,8 @@ from recollect.ports import Pending, Store
 
 TURNS_BEFORE = 2
 MAX_TURN_CHARACTERS = 400
+MAX_LEANING_CHARACTERS = 1_000
+"""A longer turn speaks for itself: its view would be little else than the turn once more."""
 
 
 def conversation_views(store: Store, waiting: Sequence[Pending]) -> dict[str, str]:
@@ -17,7 +19,8 @@ def conversation_views(store: Store, waiting: Sequence[Pending]) -> dict[str, st
     if store.links is None:
         return {}
     try:
-        around = store.links.neighbours([one.id for one in waiting], TURNS_BEFORE, 0)
+        short = [one.id for one in waiting if len(one.content) <= MAX_LEANING_CHARACTERS]
+        around = store.links.neighbours(short, TURNS_BEFORE, 0) if short else {}
         needed = {id for turns in around.values() for _, id in turns} | set(around)
         known = {one.id: one for one in store.records.fetch(sorted(needed))} if needed else {}
     except RecollectError:

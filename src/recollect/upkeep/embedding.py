@@ -166,7 +166,7 @@ def _entry(one: Pending, texts: Sequence[tuple[tuple[int, int], str]], matrix: M
 
 
 def _passages(embedder: Embedder, content: str) -> list[tuple[tuple[int, int], str]]:
-    stretches = passages.split(content, embedder.max_tokens, embedder.count_tokens, max_passages=MAX_PASSAGES)
+    stretches = passages.of_memory(content, embedder.max_tokens, embedder.count_tokens, MAX_PASSAGES)
     return [((start, end), content[start:end]) for start, end in stretches]
 
 
