@@ -18,6 +18,7 @@ from recollect.domain.memory import Link, Memory
 from recollect.domain.query import Node, Unit
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
+from recollect.domain.subjects import Words
 
 Vector: TypeAlias = NDArray[np.float32]
 Matrix: TypeAlias = NDArray[np.float32]
@@ -88,6 +89,14 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeCounts:
+    """How many memories a scope has, and for each unit how many of them hold it."""
+
+    documents: int
+    frequencies: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class TextMatches:
     """Candidates of a full-text search with all that BM25 needs; the lexical leg does the scoring.
 
@@ -107,6 +116,8 @@ class TextMatches:
     average_length: float
     compiled: str = ""
     """The engine's own form of the query, for the trace."""
+    scope: ScopeCounts | None = None
+    """The same numbers for the scope alone; None where the scope is everything, or has too many matches to count."""
 
 
 class TextIndex(Protocol):
@@ -125,6 +136,13 @@ class TextIndex(Protocol):
 
         BM25 is FTS5's, with these column weights. Equal scores at the limit go to the lower id (where thousands are
         equal, a store may prefer those inserted first). The order of the candidates means nothing.
+        """
+        ...
+
+    def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
+        """For each of these names that some memory in scope is about (`domain.subjects`), the ids, ascending.
+
+        A name that more than `most` memories of the whole index are about says too little and is left out.
         """
         ...
 
@@ -187,7 +205,8 @@ class EmbeddingProgress:
 class VectorIndex(Protocol):
     """Finds memories by meaning. Every vector belongs to a model; models are never mixed.
 
-    Vectors are unit vectors as they come from an Embedder; the cosine is their dot product in double precision.
+    Vectors are unit vectors as they come from an Embedder, or means of such; the cosine is the dot product in double
+    precision (for a mean: the mean of the cosines).
     """
 
     def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -339,3 +340,26 @@ def test_full_text_outlives_a_reopening(lasting_backend, tmp_path: Path) -> None
     assert (matches.ids, matches.documents, matches.average_length) == (("a",), 2, 2.0)
     assert again.text.similar("fourr", 0.3, 10) == [("four", 3 / 6)]
     again.close()
+
+
+def test_what_memories_are_about_can_be_looked_up(store: Store, text: TextIndex) -> None:
+    put(
+        store,
+        note("b", "The Moon (film)\nA film of 1950."),
+        note("a", "seen last night", metadata={"title": "moon"}),
+        note("c", "the moon is no subject here"),
+        note("d", "Mars\nA planet.", project="p"),
+    )
+    assert text.about([("moon",), ("mars",), ("film",), ()], ALL, 5) == {("moon",): ["a", "b"], ("mars",): ["d"]}
+    assert text.about([("moon",), ("mars",)], replace(ALL, project="p"), 5) == {("mars",): ["d"]}
+    assert text.about([("moon",)], ALL, 1) == {}
+    store.records.write([Erase("a"), Put(note("b", "Venus\nA planet."), expected_version=1)])
+    assert text.about([("moon",), ("venus",)], ALL, 5) == {("venus",): ["b"]}
+
+
+def test_a_scope_knows_its_own_counts(store: Store, text: TextIndex) -> None:
+    put(store, *(note(f"p{place}", "apple pie", project="p") for place in range(3)))
+    put(store, note("q", "plum pie", project="p"), note("x", "apple"))
+    inside = text.match(Or((Term("apple"), Term("plum"), Term("pear"))), replace(ALL, project="p"), 1).scope
+    assert inside is not None
+    assert (inside.documents, inside.frequencies.tolist()) == (4, [3.0, 1.0, 0.0])

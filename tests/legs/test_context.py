@@ -9,7 +9,8 @@ import pytest
 
 from recollect.domain.memory import Scope
 from recollect.domain.question import Question, TimeWindow
-from recollect.stages.concepts import concepts, fold, subject
+from recollect.domain.subjects import fold, subject
+from recollect.stages.concepts import concepts
 from recollect.stages.priors import role, speaker, temporal
 from recollect.upkeep.conversations import conversation_views
 from tests.world import NOW, World, ids
@@ -57,7 +58,8 @@ def test_a_turn_is_embedded_with_what_was_said_before_it() -> None:
     assert world.store.vectors is not None and world.embedder is not None
     waiting = world.store.vectors.missing(world.embedder.id, 10)
     views = conversation_views(world.store, waiting)
-    assert views == {"s1-1": "[31 May 2026]\nAnn: where is the key?\nAnn: under the mat"}
+    first, second = "Ann: where is the key?", "Ann: under the mat"
+    assert views == {"s1-0": f"[31 May 2026]\n{first}", "s1-1": f"[31 May 2026]\n{first}\n{second}"}
 
 
 def test_the_vector_of_a_turn_is_the_mean_of_turn_and_view() -> None:
@@ -72,10 +74,19 @@ def test_the_vector_of_a_turn_is_the_mean_of_turn_and_view() -> None:
     assert world.store.vectors is not None
     view = "[31 May 2026]\nwhere is the key?\nunder the mat"
     turn, seen = embedder.embed_documents(["under the mat", view])
-    mean = (turn + seen) / ((turn + seen) ** 2).sum() ** 0.5
-    for id, vector in (("s1-1", mean), ("alone", embedder.embed_documents(["a fact of its own"])[0])):
-        (hit,) = world.store.vectors.similarities(embedder.id, vector, [id]).values()
-        assert hit.score == pytest.approx(1.0, abs=1e-5)
+    question = embedder.embed_query("the key")
+    (hit,) = world.store.vectors.similarities(embedder.id, question, ["s1-1"]).values()
+    assert hit.score == pytest.approx((turn @ question + seen @ question) / 2, abs=1e-5)
+    lone = embedder.embed_documents(["a fact of its own"])[0]
+    (hit,) = world.store.vectors.similarities(embedder.id, lone, ["alone"]).values()
+    assert hit.score == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_long_turn_speaks_for_itself() -> None:
+    world = World()
+    conversation(world, "where is the key?", "under the mat " * 100)
+    assert world.store.vectors is not None and world.embedder is not None
+    assert set(conversation_views(world.store, world.store.vectors.missing(world.embedder.id, 10))) == {"s1-0"}
 
 
 def test_the_bridge_finds_what_the_best_memories_name() -> None:
@@ -136,6 +147,7 @@ def test_time_speaker_and_role() -> None:
     assert speaker(1.0, memory, Question("q", NOW, words=("bob",))) == 1.0
     assert role(1.0, memory, asked, penalty=0.1) == pytest.approx(0.9)
     assert role(1.0, memory, Question("q", NOW, words=("you", "said"))) == 1.0
+    assert role(1.0, world.remember("b", "y", metadata={"speaker": "assistant"}), asked, penalty=0.1) == 0.9
     # six days outside a window of four: 0.3 · exp(-6 / (3 + 1))
     assert temporal(1.0, memory, asked, bonus=0.3) == pytest.approx(1.0 + 0.3 * 2.718281828459045 ** (-6 / 4))
 

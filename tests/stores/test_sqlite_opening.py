@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -15,6 +16,7 @@ from sqlite_cases import note, put, text_of
 
 from recollect.domain.changes import Put
 from recollect.domain.errors import Corrupt, RecollectError, StoreTooNew, StoreUnavailable
+from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import Connection, connect, require_safe_sqlite, set_pragma
 from recollect.stores.sqlite.schema import MIGRATIONS
@@ -107,6 +109,21 @@ def _fail_halfway(connection: Connection) -> None:
     raise apsw.IOError("the disk went away")
 
 
+def test_an_older_file_learns_what_its_memories_are_about(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "Mars\nA planet."), note("b", "x", metadata={"title": "The Moon"}), note("c", "no subject"))
+    store.close()
+    with closing(apsw.Connection(str(path))) as older:
+        older.execute("DROP INDEX texts_about; ALTER TABLE texts DROP COLUMN about; PRAGMA user_version = 1").fetchall()
+    store = open_sqlite(path)
+    assert store.text is not None
+    found = store.text.about([("mars",), ("moon",), ("no", "subject")], Filter(), 5)
+    assert found == {("mars",): ["a"], ("moon",): ["b"]}
+    assert store.care.check() == []
+    store.close()
+
+
 @pytest.mark.covers("two-stage.index")
 def test_a_migration_keeps_the_data_and_a_copy_from_before(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
@@ -173,6 +190,7 @@ def test_many_processes_may_create_and_migrate_at_once(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
+from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.schema import MIGRATIONS
 def dies(connection):

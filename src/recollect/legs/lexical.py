@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -51,17 +52,26 @@ def lexical(
     idf: bm25.Idf = "fts5",
     before: tuple[float, ...] = (),
     after: tuple[float, ...] = (),
+    repeats: bool = False,
+    statistics: Literal["index", "scope"] = "index",
 ) -> Found:
     """The best by BM25. "all-then-any": memories with all words first, and when they are too few, those with any
     below them. before, after: what the words of the turns before and after a turn of a conversation count for it,
-    nearest first."""
+    nearest first. repeats: a word said twice in the question counts twice. statistics: how rare words are in the whole
+    index, or within the scope where that is known."""
     most = depth(question, limit, factor)
+
+    def scores(matches: TextMatches) -> NDArray[np.float64]:
+        return bm25.scores(matches, columns, k1, b, idf, _said(matches, question) if repeats else None)
 
     def search(query: Node) -> tuple[list[Hit], TextMatches]:
         matches = index.match(query, question.filter, most, columns)
+        if statistics == "scope" and matches.scope is not None:
+            inside = matches.scope
+            matches = replace(matches, documents=inside.documents, frequencies=inside.frequencies)
         if links is not None and (before or after):
-            matches = in_context(_best(matches, bm25.scores(matches, columns, k1, b, idf), most), links, before, after)
-        return _ordered(matches, bm25.scores(matches, columns, k1, b, idf), most), matches
+            matches = in_context(_best(matches, scores(matches), most), links, before, after)
+        return _ordered(matches, scores(matches), most), matches
 
     attempts: list[Attempt] = []
     lexicon = Lexicon()
@@ -98,6 +108,14 @@ def _all_then_any(query: Node, search: Search, most: int) -> tuple[list[Hit], st
     loose, broadened = search(query)
     known = {hit.id for hit in strict}
     return [*strict, *(hit for hit in loose if hit.id not in known)][:most], broadened.compiled
+
+
+def _said(matches: TextMatches, question: Question) -> NDArray[np.float64]:
+    """How often the question says each unit; what it does not say itself (an alias, another spelling) counts once."""
+    times = Counter(question.words)
+    return np.array(
+        [max(1, times[unit.text.lower()]) if isinstance(unit, Term) else 1 for unit in matches.units], dtype=np.float64
+    )
 
 
 def _best(matches: TextMatches, scores: NDArray[np.float64], most: int) -> TextMatches:

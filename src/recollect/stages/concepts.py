@@ -1,7 +1,6 @@
 """Concepts: the names and terms by which one memory leads to another, found by rule, without a language model.
 
-A concept is a capitalised span ("Bank of Norway"), an identifier (FL-4031, app.config) or a quoted name. The subject of
-a memory is what it is about by its own word: its title, or a short first line.
+A concept is a capitalised span ("Bank of Norway"), an identifier (FL-4031, app.config) or a quoted name.
 """
 
 from __future__ import annotations
@@ -9,12 +8,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from recollect.domain.memory import Memory
+from recollect.domain.subjects import MAX_NAME_WORDS, Words, fold, name
 from recollect.stages.stopwords import is_stop_word
 
 MAX_CHARACTERS = 4_000
-MAX_SUBJECT_CHARACTERS = 100
-MAX_CONCEPT_WORDS = 6
 MOSTLY_CAPITAL = 0.31
 """From this share of capitalised words inside sentences on, a capital says little (German nouns): only spans count."""
 
@@ -25,30 +22,6 @@ _QUOTED = re.compile(r"[\"“‘`]([^\"”’`\n]{2,60})[\"”’`]")
 _INSIDE = frozenset(
     ["of", "the", "de", "la", "le", "von", "van", "der", "den", "del", "and", "for", "in", "at", "on", "&", "y"]
 )
-_ARTICLES = frozenset(("the", "a", "an"))
-_BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
-
-Words = tuple[str, ...]
-
-
-def fold(text: str) -> Words:
-    """A name as its plain words, so that case and punctuation do not matter."""
-    return tuple(re.findall(r"[^\W_]+", text.casefold()))
-
-
-def name(text: str) -> Words:
-    """The words of a name without its article and without what is added in brackets: "The Moon (film)" is moon."""
-    words = fold(_BRACKETED.sub("", text))
-    return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
-
-
-def subject(memory: Memory) -> Words:
-    """What a memory is about: metadata.title, else a first line of at most a hundred characters above more text."""
-    title = memory.metadata.get("title")
-    if isinstance(title, str) and title.strip():
-        return name(title)[: 2 * MAX_CONCEPT_WORDS]
-    first, _, rest = memory.content.partition("\n")
-    return name(first) if rest.strip() and len(first) <= MAX_SUBJECT_CHARACTERS else ()
 
 
 @lru_cache(maxsize=4096)
@@ -67,7 +40,7 @@ def concepts(text: str) -> tuple[Words, ...]:
             found[name(" ".join(span))] = None
     found.update((fold(word), None) for word, _ in words if _IDENTIFIER.fullmatch(word))
     found.update((name(quoted), None) for quoted in _QUOTED.findall(text))
-    return tuple(one for one in found if one and len(one) <= MAX_CONCEPT_WORDS and len("".join(one)) > 2)
+    return tuple(one for one in found if one and len(one) <= MAX_NAME_WORDS and len("".join(one)) > 2)
 
 
 def _opens_sentence(text: str, place: int) -> bool:
@@ -99,3 +72,13 @@ def mentions(words: Words, wanted: Words) -> bool:
     """Whether a name occurs in a text, word by word."""
     size = len(wanted)
     return bool(wanted) and any(words[place : place + size] == wanted for place in range(len(words) - size + 1))
+
+
+def names(text: str) -> set[Words]:
+    """Everything in a text that may be the subject of another memory: its concepts, and every run of two to six words.
+
+    Runs need no capitals: a subject of several words is recognised wherever it stands, inside longer names as well.
+    """
+    words = fold(text[:MAX_CHARACTERS])
+    runs = (words[place : place + size] for place in range(len(words)) for size in range(2, MAX_NAME_WORDS + 1))
+    return {run for run in runs if len(run) > 1}.union(concepts(text))

@@ -115,7 +115,7 @@ def role(
     penalty: Factor = 0.1,
 ) -> float:
     """What the assistant said counts less than what the user said, unless the question asks for it ("you said")."""
-    spoken = memory.metadata.get("role") in roles
+    spoken = (memory.metadata.get("role") or memory.metadata.get("speaker")) in roles
     return score - penalty if spoken and not {"you", "your"} & set(question.words) else score
 
 

@@ -13,8 +13,9 @@ from typing import Literal
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.recall import Pool
-from recollect.stages.concepts import fold, mentions
-from recollect.stages.concepts import subject as subject_of
+from recollect.domain.subjects import fold
+from recollect.domain.subjects import subject as subject_of
+from recollect.stages.concepts import mentions
 
 Signal = Callable[..., tuple[Hit, ...]]
 

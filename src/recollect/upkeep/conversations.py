@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.domain.errors import RecollectError
-from recollect.domain.memory import Memory
+from recollect.domain.memory import EPISODE, Memory
 from recollect.ports import Pending, Store
 
 TURNS_BEFORE = 2
@@ -15,20 +15,20 @@ MAX_LEANING_CHARACTERS = 1_000
 
 
 def conversation_views(store: Store, waiting: Sequence[Pending]) -> dict[str, str]:
-    """For every waiting memory that follows another in a conversation, the text that shows it in its place."""
+    """For every waiting turn of a conversation, the text that shows it in its place; a first turn has only its date."""
     if store.links is None:
         return {}
     try:
-        short = [one.id for one in waiting if len(one.content) <= MAX_LEANING_CHARACTERS]
-        around = store.links.neighbours(short, TURNS_BEFORE, 0) if short else {}
-        needed = {id for turns in around.values() for _, id in turns} | set(around)
-        known = {one.id: one for one in store.records.fetch(sorted(needed))} if needed else {}
+        found = store.records.fetch([one.id for one in waiting if len(one.content) <= MAX_LEANING_CHARACTERS])
+        turns = {one.id: one for one in found if one.type == EPISODE and one.scope.session is not None}
+        around = store.links.neighbours(list(turns), TURNS_BEFORE, 0) if turns else {}
+        needed = {id for earlier in around.values() for _, id in earlier} - set(turns)
+        known = turns | {one.id: one for one in store.records.fetch(sorted(needed))}
     except RecollectError:
         return {}
     return {
-        id: view(known[id], [known[other] for _, other in turns if other in known])
-        for id, turns in around.items()
-        if id in known
+        id: view(turn, [known[other] for _, other in around.get(id, ()) if other in known])
+        for id, turn in turns.items()
     }
 
 

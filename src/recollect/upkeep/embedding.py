@@ -139,16 +139,17 @@ def embed(
 
 
 def _with_view(embedder: Embedder, entry: Embedded, view: str) -> Embedded:
-    """The mean of a turn's vector and that of the turn in its conversation: two views for the price of one row."""
+    """The mean of a turn's vector and that of the turn in its conversation: two views for the price of one row.
+
+    It is left as it is: its product with a question is the mean of the two cosines, which its own cosine is not.
+    """
     if entry.vectors is None or len(entry.vectors) != 1:
         return entry
     try:
-        mean = entry.vectors + _vectors(embedder, [view])
+        return replace(entry, vectors=(entry.vectors + _vectors(embedder, [view])) / 2)
     except Exception as error:  # the turn alone is worth keeping
         log.info("the view of memory %s could not be embedded: %s", entry.id, type(error).__name__)
         return entry
-    length = math.sqrt(float((mean * mean).sum()))
-    return replace(entry, vectors=mean / length) if length > 0 else entry
 
 
 def _alone(embedder: Embedder, one: Pending) -> Embedded:

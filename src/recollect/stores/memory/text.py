@@ -8,9 +8,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from recollect.domain.memory import Memory
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit, units
 from recollect.domain.question import Filter
-from recollect.ports import TEXT_COLUMNS, TextMatches
+from recollect.domain.subjects import Words, subject
+from recollect.ports import TEXT_COLUMNS, ScopeCounts, TextMatches
 from recollect.stores.memory.contents import Row, Shelf
 
 # How often each unit of a query occurs in the columns of one memory; units without tokens are left out.
@@ -62,6 +64,8 @@ class MemoryText:
         asked = units(query)
         counts = [[tally.get(unit, NEVER) for unit in asked] for _, tally in found]
         frequencies = [sum(any(tally.get(unit, NEVER)) for tally in tallies) for unit in asked]
+        inside = [tally for row, tally in zip(rows, tallies) if filter.allows(row.memory)]
+        held = [sum(any(tally.get(unit, NEVER)) for tally in inside) for unit in asked]
         return TextMatches(
             ids=tuple(row.memory.id for row, _ in found),
             lengths=np.array([_length(row) for row, _ in found], dtype=np.float64),
@@ -71,7 +75,18 @@ class MemoryText:
             documents=len(rows),
             average_length=sum(map(_length, rows)) / len(rows) if rows else 0.0,
             compiled=written(query),
+            scope=ScopeCounts(len(inside), np.array(held, dtype=np.float64)) if limit > 0 else None,
         )
+
+    def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
+        with self._shelf.lock:
+            memories = [row.memory for row in self._shelf.contents.rows.values()]
+        subjects: dict[Words, list[Memory]] = {}
+        for memory in memories:
+            subjects.setdefault(subject(memory), []).append(memory)
+        known = {name: subjects[name] for name in names if name and 0 < len(subjects.get(name, ())) <= most}
+        found = {name: sorted(one.id for one in held if filter.allows(one)) for name, held in known.items()}
+        return {name: ids for name, ids in found.items() if ids}
 
     def tokens(self, text: str) -> list[str]:
         with self._shelf.lock:

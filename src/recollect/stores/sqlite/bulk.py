@@ -17,6 +17,7 @@ from recollect.stores.sqlite.connection import one
 from recollect.stores.sqlite.filters import scope_text
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.rows import encode, text_number
+from recollect.stores.sqlite.subjects import subject_number
 from recollect.stores.sqlite.tokens import Text, plain
 
 WORTH_IT = 8
@@ -84,8 +85,8 @@ def _insert(memories: Sequence[Memory], numbers: Sequence[int], writing: Writing
     connection.executemany(
         INSERT_TEXTS,
         [
-            (row, text.content_tokens, tags, scope, text.stream)
-            for row, text, (_, tags), scope in zip(places, texts, columns, scopes)
+            (row, text.content_tokens, tags, scope, text.stream, subject_number(memory))
+            for row, text, (_, tags), scope, memory in zip(places, texts, columns, scopes, memories)
         ],
     )
     connection.executemany(INSERT_FULLTEXT, [(row, *pair, scope) for row, pair, scope in zip(places, columns, scopes)])

@@ -20,13 +20,14 @@ from recollect.stores.sqlite.rows import (
     text_number,
     touch_checksum,
 )
+from recollect.stores.sqlite.subjects import subject_number
 from recollect.stores.sqlite.tokens import plain
 from recollect.stores.sqlite.words import unlist_vanished
 
 COLUMNS = SOURCE.replace(" ", "").split(",")
 INSERT = f"INSERT INTO memories ({SOURCE}, text_hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
 INSERT_AT = f"INSERT INTO memories ({SOURCE}, text_hash, row) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
-INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, tags, scope, tokens) VALUES (?, ?, ?, ?, ?)"
+INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, tags, scope, tokens, about) VALUES (?, ?, ?, ?, ?, ?)"
 INSERT_FULLTEXT = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
 REPLACE = f"UPDATE memories SET {', '.join(f'{name} = ?' for name in COLUMNS)}, text_hash = ? WHERE row = ?"
 
@@ -156,7 +157,9 @@ def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
     tags, scope = plain(" ".join(memory.tags)), scope_text(memory)
     content = plain(memory.content)
     text = writing.tokenizer.text(content, tags)
-    writing.connection.execute(INSERT_TEXTS, (row, text.content_tokens, tags, scope, text.stream))
+    writing.connection.execute(
+        INSERT_TEXTS, (row, text.content_tokens, tags, scope, text.stream, subject_number(memory))
+    )
     writing.connection.execute(INSERT_FULLTEXT, (row, content, tags, scope))
     writing.count_text(text, memory.scope.namespace, 1)
     writing.list_words(text.words)

@@ -17,6 +17,7 @@ from recollect.stores.sqlite.ledger import counter
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import PASSAGE_BITS, ROW_BITS
 from recollect.stores.sqlite.rows import SOURCE, is_sound, text_number
+from recollect.stores.sqlite.subjects import stored_number
 from recollect.stores.sqlite.tokens import Tokenizer, plain
 from recollect.stores.sqlite.vectors import vector_checksum
 
@@ -89,8 +90,8 @@ def _texts(connection: Connection) -> Found:
     total, documents = 0, 0
     namespaces: Counter[str] = Counter()
     words: set[str] = set()
-    for row, content, namespace, tags, split, stream in connection.execute(
-        "SELECT m.row, m.content, m.namespace, t.tags, t.content_tokens, t.tokens"
+    for row, content, namespace, metadata, tags, split, stream, about in connection.execute(
+        "SELECT m.row, m.content, m.namespace, m.metadata, t.tags, t.content_tokens, t.tokens, t.about"
         " FROM memories m LEFT JOIN texts t ON t.row = m.row"
     ):
         if stream is None:
@@ -102,6 +103,8 @@ def _texts(connection: Connection) -> Found:
         words |= text.words
         if text.stream != stream or text.content_tokens != split:
             yield "tokens", f"memory row {row} has a wrong token stream"
+        if stored_number(content, metadata) != about:
+            yield "subject", f"memory row {row} is listed under a wrong subject"
     if (counter(connection, "documents"), counter(connection, "tokens")) != (documents, total):
         yield "counters", "the counts of memories or tokens are wrong"
     if dict(rows(connection, "SELECT namespace, memories FROM namespaces")) != dict(namespaces):

@@ -63,11 +63,11 @@ def is_large(view: View) -> bool:
     return view.documents >= LARGE_INDEX
 
 
-def find(connection: Connection, search: Search, postings: Postings) -> tuple[str, list[int]]:
-    """The rows of the best candidates, and the expression that found them."""
+def find(connection: Connection, search: Search, postings: Postings) -> tuple[str, list[int], bool]:
+    """The rows of the best candidates, the expression that found them, and whether there are no others in scope."""
     whole = expression(search.query, search.runs)
     if whole is None:
-        return "", []
+        return "", [], True
     large = search.is_large
     if large and not isinstance(search.query, Not) and search.weights[0] == search.weights[1] > 0:
         units = [unit for unit in finders(search.query) if search.runs[unit].tokens]
@@ -80,8 +80,9 @@ def find(connection: Connection, search: Search, postings: Postings) -> tuple[st
         if rare is not None:
             compiled, found = _ranked(connection, rare, search, wanted)
             if len(found) >= search.limit:
-                return compiled, found
-    return _ranked(connection, whole, search, wanted)
+                return compiled, found, False
+    compiled, found = _ranked(connection, whole, search, wanted)
+    return compiled, found, len(found) < wanted
 
 
 def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
@@ -95,13 +96,15 @@ def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
     }
 
 
-def _listed(connection: Connection, search: Search, units: Sequence[Unit], postings: Postings) -> tuple[str, list[int]]:
+def _listed(
+    connection: Connection, search: Search, units: Sequence[Unit], postings: Postings
+) -> tuple[str, list[int], bool]:
     """Candidates from the lists in memory. Where the rarer words find too few, all words find."""
     view = search.view
     scope = rows_in_scope(connection, postings, search.filter, view)
     compiled = " OR ".join(search.runs[unit].quoted for unit in units)
     if scope is not None and len(scope) <= COUNTED_SCOPE:
-        return compiled, scope.tolist()
+        return compiled, scope.tolist(), True
     left_out = _common(search, units, FOUND_SHARE)
     wanted = LISTED_CANDIDATES + 2 * search.limit
     found = np.zeros(0, np.int64)
@@ -125,7 +128,7 @@ def _listed(connection: Connection, search: Search, units: Sequence[Unit], posti
         worth = weight[found]
         edge = np.partition(worth, len(worth) - wanted)[len(worth) - wanted]
         found = np.concatenate([found[worth > edge], found[worth == edge][:wanted]])
-    return compiled, found.tolist()
+    return compiled, found.tolist(), False
 
 
 def _ranked(connection: Connection, text: str, search: Search, wanted: int) -> tuple[str, list[int]]:

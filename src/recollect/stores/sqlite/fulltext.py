@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from recollect.domain.errors import InvalidInput, Timeout
 from recollect.domain.query import Node, Unit, units
 from recollect.domain.question import Filter
-from recollect.ports import TextMatches
+from recollect.domain.subjects import Words
+from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.expressions import Run, runs_of
 from recollect.stores.sqlite.filters import conditions
 from recollect.stores.sqlite.finding import Search, find, is_large
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.postings import Postings, View
-from recollect.stores.sqlite.scopes import without_idle_times
+from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
+from recollect.stores.sqlite.subjects import number_of
 from recollect.stores.sqlite.tokens import Streams, Tokenizer, token_hash
 from recollect.stores.sqlite.words import Lookalikes
 from recollect.stores.sqlite.writer import Writer
@@ -76,10 +78,11 @@ class SqliteText:
                 query, runs, without_idle_times(connection, filter), limit, weights,
                 self._unit_frequencies(connection, asked, runs, view), view,
             )  # fmt: skip
-            compiled, found = "", list[int]()
+            compiled, found, complete = "", list[int](), False
             if limit > 0 and documents:
-                compiled, found = find(connection, search, self._postings)
-            ids, lengths, counts = self._count(connection, found, asked, search)
+                compiled, found, complete = find(connection, search, self._postings)
+            ids, lengths, counts, held = self._count(connection, found, asked, search)
+            scope = self._scope_counts(connection, search, held) if complete else None
         return TextMatches(
             ids=ids,
             lengths=lengths,
@@ -89,7 +92,25 @@ class SqliteText:
             documents=documents,
             average_length=view.average_length,
             compiled=compiled,
+            scope=scope,
         )
+
+    def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
+        numbers = {number: name for name in names if (number := number_of(name)) is not None}
+        scope = conditions(filter)
+        with self._readers.reading() as connection, self._bounded(connection):
+            found = rows(
+                connection,
+                f"SELECT t.about, m.id FROM json_each(?) j CROSS JOIN texts t ON t.about = j.value"
+                f" CROSS JOIN memories m ON m.row = t.row AND {scope.sql}"
+                " WHERE (SELECT count(*) FROM (SELECT 1 FROM texts x WHERE x.about = j.value LIMIT ?)) <= ?"
+                " ORDER BY m.id",
+                (json.dumps(list(numbers)), *scope.values, most + 1, most),
+            )
+        memories: dict[Words, list[str]] = {}
+        for number, id in found:
+            memories.setdefault(numbers[number], []).append(id)
+        return memories
 
     def tokens(self, text: str) -> list[str]:
         with self._lock:
@@ -169,8 +190,11 @@ class SqliteText:
 
     def _count(
         self, connection: Connection, found: Sequence[int], asked: Sequence[Unit], search: Search
-    ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64]]:
-        """Ids, lengths and counts of the candidates; the filter is checked once more on the memories themselves."""
+    ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Ids, lengths and counts of the candidates, and how many of all rows hold each unit.
+
+        The filter is checked once more on the memories themselves.
+        """
         kept = rows(
             connection,
             "SELECT t.row, t.content_tokens, t.tokens FROM json_each(?) j CROSS JOIN texts t ON t.row = j.value",
@@ -187,6 +211,7 @@ class SqliteText:
             elif run.tokens:
                 counts[:, number, :] = streams.count([token_hash(token) for token in run.tokens])
         best = np.flatnonzero(counts.any(axis=(1, 2)))
+        held = counts.any(axis=2).sum(axis=0).astype(np.float64)
         if search.is_large:
             best = best[_best(counts[best], streams.lengths[best], asked, search)]
         scope = conditions(search.filter)
@@ -198,7 +223,12 @@ class SqliteText:
             )
         )
         best = np.array([place for place in best.tolist() if kept[place][0] in ids], dtype=np.int64)
-        return tuple(ids[kept[place][0]] for place in best.tolist()), streams.lengths[best], counts[best]
+        return tuple(ids[kept[place][0]] for place in best.tolist()), streams.lengths[best], counts[best], held
+
+    def _scope_counts(self, connection: Connection, search: Search, held: NDArray[np.float64]) -> ScopeCounts | None:
+        """The size of the scope beside the counts of its matches; None where it is the whole store."""
+        found = rows_in_scope(connection, self._postings, search.filter, self._postings.view(connection))
+        return None if found is None else ScopeCounts(len(found), held)
 
     def _retokenized(self, connection: Connection, numbers: NDArray[np.int64]) -> list[tuple[list[str], list[str]]]:
         """Prefixes need the tokens themselves, which the streams do not hold."""

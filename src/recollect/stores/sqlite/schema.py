@@ -12,6 +12,7 @@ import apsw
 
 from recollect.domain.errors import Corrupt, StoreTooNew
 from recollect.stores.sqlite.connection import Connection, one, set_pragma
+from recollect.stores.sqlite.subjects import add_subjects
 
 APPLICATION_ID = 0x5243_4C54
 
@@ -131,7 +132,7 @@ def _first(connection: Connection) -> None:
 
 
 # Step n takes a file from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first,)
+MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects)
 
 
 def version_of(connection: Connection) -> int:
