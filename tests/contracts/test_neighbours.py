@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from contract_cases import embedded, one
 
 from recollect.domain.changes import Erase, Put
 from recollect.domain.memory import Memory, Scope
@@ -29,3 +32,29 @@ def test_neighbours_are_the_turns_of_the_same_conversation_in_order(store: Store
     assert store.links.neighbours(["c"], before=0, after=1)["c"] == [(1, "d")]
     store.records.write([Erase("b")])
     assert store.links.neighbours(["c"], before=1, after=0)["c"] == [(-1, "a")]
+
+
+def test_a_turn_waits_again_when_a_turn_before_it_comes_changes_or_goes(store: Store) -> None:
+    vectors = store.vectors
+    assert vectors is not None
+
+    def waiting() -> list[str]:
+        found = vectors.missing("m", 50)
+        vectors.put("m", [embedded(one(store, pending.id), [1.0, 0.0]) for pending in found])
+        return sorted(pending.id for pending in found)
+
+    store.records.write([turn(id, minute) for id, minute in [("b", 2), ("d", 4), ("e", 5), ("f", 6)]])
+    store.records.write([turn("other", 3, "t"), turn("note", 5, type="fact")])
+    assert waiting() == ["b", "d", "e", "f", "note", "other"]
+    store.records.write([turn("g", 7)])
+    assert waiting() == ["g"]
+    store.records.write([turn("c", 3)])
+    assert waiting() == ["c", "d", "e"]
+    store.records.write([Put(replace(one(store, "b"), content="something else"), expected_version=1)])
+    assert waiting() == ["b", "c", "d"]
+    store.records.write([Put(replace(one(store, "c"), pinned=True), expected_version=1)])
+    assert waiting() == []
+    store.records.write([Erase("e")])
+    assert waiting() == ["f", "g"]
+    store.records.write([*(turn(f"x{place}", 10) for place in range(8)), turn("a", 1)])
+    assert waiting() == ["a", "b", "c", *(f"x{place}" for place in range(8))]

@@ -20,6 +20,9 @@ KNOWN_TYPES = ("lesson", "decision", "gotcha", "pattern", "preference", "fact", 
 # Verbatim turns of a conversation: two equal ones are two events, never one fact said twice.
 EPISODE = "episode"
 
+# The vector of a turn is made with so many turns before it: when one of them comes, changes or goes, it is made again.
+TURNS_BEFORE = 2
+
 LINK_TYPES = ("supersedes", "resolved-by", "part-of", "see-also")
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})

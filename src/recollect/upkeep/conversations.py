@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.domain.errors import RecollectError
-from recollect.domain.memory import EPISODE, Memory
+from recollect.domain.memory import EPISODE, TURNS_BEFORE, Memory
 from recollect.ports import Pending, Store
 
-TURNS_BEFORE = 2
 MAX_TURN_CHARACTERS = 400
 MAX_LEANING_CHARACTERS = 1_000
 """A longer turn speaks for itself: its view would be little else than the turn once more."""

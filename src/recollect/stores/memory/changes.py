@@ -71,6 +71,9 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
         columns=tuple(tokens.terms(column) for column in columns),
         words=frozenset(word for column in columns for word in tokens.words(column)),
     )
+    before = None if replaced is None else (replaced.memory.content, replaced.memory.sensitive)
+    if before != (memory.content, memory.sensitive):
+        contents.renew_followers(memory)
 
 
 def _check_version(change: Put, replaced: Row | None) -> None:
@@ -126,10 +129,12 @@ def _to_store(change: Put, replaced: Row | None) -> Memory:
 
 
 def _erase(change: Erase, contents: Contents) -> None:
-    row = contents.rows.pop(change.id, None)
+    row = contents.rows.get(change.id)
     if row is None:
         raise NotFound(f"no memory {change.id} to forget", hint="List the memories to see which ids there are.")
+    contents.renew_followers(row.memory)
     contents.drop_vectors(change.id)
+    del contents.rows[change.id]
     contents.links = {key: link for key, link in contents.links.items() if change.id not in (link.source, link.target)}
     if change.tombstone:
         grave = contents.grave(row.memory.scope.namespace, row.memory.content)

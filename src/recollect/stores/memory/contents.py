@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from recollect.domain.memory import Link, Memory, tombstone_hash
+from recollect.domain.memory import EPISODE, TURNS_BEFORE, Link, Memory, Scope, tombstone_hash
 from recollect.domain.question import Filter
 from recollect.ports import Graves, Matrix
 from recollect.stores.memory.tokens import Tokens
@@ -64,6 +64,18 @@ class Contents:
         """Forget what every model made of this memory, failures included."""
         self.vectors = {key: kept for key, kept in self.vectors.items() if key[1] != id}
         self.failures = {key: kept for key, kept in self.failures.items() if key[1] != id}
+
+    def turns(self, scope: Scope) -> list[Memory]:
+        """The turns of a conversation in order."""
+        found = [row.memory for row in self.rows.values() if row.memory.type == EPISODE and row.memory.scope == scope]
+        return sorted(found, key=lambda turn: turn.created_at) if scope.session is not None else []
+
+    def renew_followers(self, memory: Memory) -> None:
+        """The turns that were embedded together with this turn of a conversation wait again."""
+        order = [turn.id for turn in self.turns(memory.scope)]
+        place = order.index(memory.id) if memory.id in order else len(order)
+        for id in order[place + 1 : place + 1 + TURNS_BEFORE]:
+            self.drop_vectors(id)
 
     def in_scope(self, filter: Filter) -> list[Memory]:
         """The memories that the filter lets through, in the order of their first insertion."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.domain.memory import EPISODE, Link, Memory
+from recollect.domain.memory import Link
 from recollect.stores.memory.contents import Shelf
 
 
@@ -22,22 +22,16 @@ class MemoryLinks:
         return sorted(touching, key=lambda link: (link.created_at, link.source, link.type, link.target))
 
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
-        with self._shelf.lock:
-            rows = list(self._shelf.contents.rows.values())
         found: dict[str, list[tuple[int, str]]] = {}
         for asked in ids:
-            memory = next((row.memory for row in rows if row.memory.id == asked), None)
-            if memory is None or not _in_conversation(memory):
+            with self._shelf.lock:
+                row = self._shelf.contents.rows.get(asked)
+                order = [turn.id for turn in self._shelf.contents.turns(row.memory.scope)] if row is not None else []
+            if asked not in order:
                 continue
-            turns = [row.memory for row in rows if _in_conversation(row.memory) and row.memory.scope == memory.scope]
-            order = [turn.id for turn in sorted(turns, key=lambda turn: turn.created_at)]
             place = order.index(asked)
             around = range(max(0, place - before), min(len(order), place + after + 1))
             turns_around = [(other - place, order[other]) for other in around if other != place]
             if turns_around:
                 found[asked] = turns_around
         return found
-
-
-def _in_conversation(memory: Memory) -> bool:
-    return memory.type == EPISODE and memory.scope.session is not None

@@ -10,12 +10,13 @@ import json
 from collections.abc import Sequence
 
 from recollect.domain.changes import Change, Put
-from recollect.domain.memory import Memory
+from recollect.domain.memory import EPISODE, Memory
 from recollect.domain.times import to_ms
 from recollect.stores.sqlite.changes import INSERT_AT, INSERT_FULLTEXT, INSERT_TEXTS, is_buried
 from recollect.stores.sqlite.connection import one
 from recollect.stores.sqlite.filters import scope_text
 from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.outbox import renew_followers
 from recollect.stores.sqlite.rows import encode, text_number
 from recollect.stores.sqlite.subjects import subject_number
 from recollect.stores.sqlite.tokens import Text, plain
@@ -90,9 +91,23 @@ def _insert(memories: Sequence[Memory], numbers: Sequence[int], writing: Writing
         ],
     )
     connection.executemany(INSERT_FULLTEXT, [(row, *pair, scope) for row, pair, scope in zip(places, columns, scopes)])
+    for row in _between_turns(memories, places, writing):
+        renew_followers(writing, row)
     able = [row for row, memory in zip(places, memories) if not memory.sensitive]
     for model in writing.models.values():
         connection.executemany("INSERT INTO outbox (model, row) VALUES (?, ?)", [(model, row) for row in able])
+
+
+def _between_turns(memories: Sequence[Memory], places: Sequence[int], writing: Writing) -> list[int]:
+    """The rows of new turns in conversations of which later turns were there before."""
+    begins: dict[tuple[str, str], int] = {}
+    for memory in memories:
+        if memory.type == EPISODE and memory.scope.session is not None:
+            place, moment = (memory.scope.namespace, memory.scope.session), to_ms(memory.created_at)
+            begins[place] = min(moment, begins.get(place, moment))
+    sql = "SELECT EXISTS (SELECT 1 FROM memories WHERE namespace = ? AND session = ? AND created_at >= ? AND row < ?)"
+    known = {place for place, moment in begins.items() if one(writing.connection, sql, (*place, moment, places[0]))}
+    return [row for row, new in zip(places, memories) if (new.scope.namespace, new.scope.session) in known]
 
 
 def _texts(columns: Sequence[tuple[str, str]], memories: Sequence[Memory], writing: Writing) -> list[Text]:

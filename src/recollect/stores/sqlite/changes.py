@@ -6,13 +6,13 @@ import json
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Conflict, NotFound
-from recollect.domain.memory import Memory, same_text, tombstone_hash
+from recollect.domain.memory import EPISODE, Memory, same_text, tombstone_hash
 from recollect.domain.times import to_ms
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.filters import scope_text
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text
+from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text, renew_followers
 from recollect.stores.sqlite.rows import (
     SOURCE,
     dump_json,
@@ -81,6 +81,8 @@ def _put(change: Put, writing: Writing) -> None:
         if memory.content != old[3] or memory.sensitive:
             drop_vectors(writing, row)
             writing.ledger.purge = True
+    if memory.type == EPISODE and (old is None or (memory.content, memory.sensitive) != (old[3], bool(old[6]))):
+        renew_followers(writing, row)
     kept = index(row, memory, writing)
     if old is not None:
         unlist_vanished(writing, vanished - kept)
@@ -187,6 +189,7 @@ def _erase(change: Erase, writing: Writing) -> None:
     if found is None:
         raise NotFound(f"no memory {change.id} to forget", "list the memories to see which ids there are")
     row, namespace, content = found
+    renew_followers(writing, row)
     drop_vectors(writing, row)
     words = _unindex(row, content, namespace, writing)
     unlist_vanished(writing, words)

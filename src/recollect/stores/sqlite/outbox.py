@@ -5,7 +5,7 @@ A model is known from the first time it is asked for; from then on every write e
 
 from __future__ import annotations
 
-from recollect.domain.memory import content_hash
+from recollect.domain.memory import TURNS_BEFORE, content_hash
 from recollect.ports import EmbeddingProgress, Pending
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import Writing
@@ -15,6 +15,12 @@ PASSAGE_BITS = 10
 MAX_PASSAGES = 1 << PASSAGE_BITS
 TEXTS = 0
 """Stands in the vector log for "the text of this memory changed", in the place of a model."""
+FOLLOWERS = """
+SELECT f.row, f.embedded FROM memories t JOIN memories f
+ON f.namespace = t.namespace AND f.session = t.session AND f.project IS t.project AND f.type = 'episode'
+AND f.created_at >= t.created_at AND (f.created_at, f.row) > (t.created_at, t.row)
+WHERE t.row = ? AND t.type = 'episode' ORDER BY f.created_at, f.row LIMIT ?
+"""
 FIRST_RETRY_MS = 1_000
 LAST_RETRY_MS = 3_600_000
 
@@ -41,6 +47,14 @@ def drop_vectors(writing: Writing, row: int) -> None:
             log(writing, model, row)
     writing.connection.execute("DELETE FROM outbox WHERE row = ?", (row,))
     writing.connection.execute("UPDATE memories SET embedded = 0 WHERE row = ? AND embedded > 0", (row,))
+
+
+def renew_followers(writing: Writing, row: int) -> None:
+    """The turns that were embedded together with this turn of a conversation wait again: it has changed or will."""
+    for follower, embedded in rows(writing.connection, FOLLOWERS, (row, TURNS_BEFORE)):
+        if embedded:
+            drop_vectors(writing, follower)
+            enqueue(writing, follower)
 
 
 def log(writing: Writing, model: int, row: int) -> None:
