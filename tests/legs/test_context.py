@@ -89,6 +89,7 @@ def test_a_long_turn_speaks_for_itself() -> None:
     assert set(conversation_views(world.store, world.store.vectors.missing(world.embedder.id, 10))) == {"s1-0"}
 
 
+@pytest.mark.covers("prior.graph")
 def test_the_bridge_finds_what_the_best_memories_name() -> None:
     world = World(embedder=None)
     world.remember("film", "Northern Lights\nNorthern Lights is a film directed by Greta Halvorsen in winter.")

@@ -6,7 +6,7 @@ cost depends on the neighbourhood and not on the size of the store.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
@@ -61,9 +61,9 @@ def _push(
     total = sum(seeds.values()) or 1.0
     residue = {id: weight / total for id, weight in seeds.items()}
     mass: dict[str, float] = defaultdict(float)
-    queue = list(residue)
+    queue = deque(residue)
     while queue:
-        id = queue.pop(0)
+        id = queue.popleft()
         held = residue.get(id, 0.0)
         others = neighbours.get(id, ())
         if held <= epsilon * max(1, len(others)):
