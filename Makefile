@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres fuzz conformance golden docs models bench bench-full lock clean
+.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres fuzz conformance golden docs models
+.PHONY: bench bench-full quality lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -63,6 +64,9 @@ bench: models ## Speed, side by side with plain FTS5 and numpy, in about five mi
 
 bench-full: models ## The same up to a million memories, up to an hour
 	$(BIN)/python -m benchmarks --full
+
+quality: models ## Retrieval quality on data sets in BEIR layout: make quality DATA=folder
+	$(BIN)/python -m benchmarks.quality --data $(DATA)
 
 lock: ## Renew the locked dependency set (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \

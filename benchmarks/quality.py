@@ -1,0 +1,156 @@
+"""`python -m benchmarks.quality --data DIR`: every profile on every data set, and the page that tells what came out.
+
+Measured sets are kept as JSON in benchmarks/results/quality, so that sets can be measured one by one; the page is made
+from all that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recollect.evals import lists, results, significance, sources, variations
+from recollect.evals.building import cache_folder
+from recollect.evals.judging import Plan
+from recollect.evals.running import evaluate
+from recollect.evals.sources import Source
+from recollect.evals.systems import BASELINES, system
+from recollect.settings import load
+
+HERE = Path(__file__).parent
+KEPT = HERE / "results" / "quality"
+PAGE = HERE / "quality.md"
+LEGS = BASELINES
+SEEDS = ("two-stage", "importance-prior", "live-weights", "retry-ladder", "token-budget")
+DEFAULT = "balanced"
+
+# What is quoted for a set by its name; all others are quoted by recall@5.
+HEADLINES = {
+    "locomo": ("recall@10",),
+    "longmemeval_dev_turn": ("recall@5",),
+    "longmemeval": ("all@5", "any@5"),
+    "scifact": ("ndcg@10",),
+    "cranfield": ("ndcg@10",),
+    "cacm": ("ndcg@10",),
+}
+TYPO_MEASURE = "recall@10"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
+    parser.add_argument("--data", type=Path, help="a folder of data sets in BEIR layout; without it, the page alone")
+    parser.add_argument("--set", action="append", help="only this one of them; repeatable")
+    chosen = parser.parse_args(arguments)
+    if chosen.data is not None:
+        folders = sorted(one.parent for one in chosen.data.glob("*/corpus.jsonl"))
+        for folder in folders:
+            if not chosen.set or folder.name in chosen.set:
+                measure(folder)
+    PAGE.write_text(page([json.loads(path.read_text()) for path in sorted(KEPT.glob("*.json"))]), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
+    return 0
+
+
+def measure(folder: Path) -> None:
+    """All systems on one set; of the default also the ablation and what typing errors cost."""
+    settings, plan = load(), Plan(as_shipped=False)
+    with ExitStack() as stack:
+        bench = stack.enter_context(sources.public(folder, Source(settings, cache_folder(settings))))
+        found = [evaluate(bench, system(name, {}, None), plan) for name in (*LEGS, *SEEDS, DEFAULT)]
+        ours = found[-1]
+        ours.more["ablation"] = lists.ablation(bench, ours.system, ours.answers, ours.scores, plan)
+        ours.more["typos"] = variations.typos(bench, ours, plan, edits=1)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    document = results.run_document(found, {"k": plan.ks, "seed": plan.seed})
+    (KEPT / f"{folder.name}.json").write_text(json.dumps(document), encoding="utf-8")
+    sys.stdout.write(f"{folder.name} measured\n")
+
+
+def headlines(name: str) -> tuple[str, ...]:
+    """The measures a set is quoted by: those of the longest known beginning of its name."""
+    known = sorted((start for start in HEADLINES if name.startswith(start)), key=len)
+    return HEADLINES[known[-1]] if known else ("recall@5",)
+
+
+def page(documents: Sequence[Mapping[str, Any]]) -> str:
+    """Three tables: the systems, what each list is good for, and typing errors."""
+    systems = (*LEGS, *SEEDS)
+    table = [_row("set", "measure", *systems, DEFAULT, "against the best leg"), _row(*["---"] * (len(systems) + 4))]
+    ablated = [_row("set", "measure", "list left out", "change", "only because of it", "only without it")]
+    ablated.append(_row(*["---"] * 6))
+    typos = [_row("set", f"{TYPO_MEASURE}, clean", "one error in each question", "kept"), _row(*["---"] * 4)]
+    for document in documents:
+        by_name = {one["system"]: one for one in document["results"]}
+        ours = by_name[DEFAULT]
+        name = ours["data"]["name"]
+        for measure in headlines(name):
+            means = [f"{by_name[one]['measures'][measure]['mean']:.3f}" for one in systems]
+            table.append(_row(name, measure, *means, _estimate(ours["measures"][measure]), _gain(by_name, measure)))
+            cut = measure.partition("@")[2]
+            for path, one in ours["ablation"].items():
+                gone = one["without"][measure]
+                ablated.append(
+                    _row(name, measure, path, _signed(gone), one["only_with"][cut], one["only_without"][cut])
+                )
+        clean = ours["measures"][TYPO_MEASURE]["mean"]
+        wrong = ours["typos"]["means"][TYPO_MEASURE]
+        typos.append(_row(name, f"{clean:.3f}", f"{wrong:.3f}", f"{100 * wrong / clean:.0f} %" if clean else ""))
+    commits = ", ".join(sorted({str(one["commit"])[:12] for one in documents}))
+    return TEXT.format(commits=commits, systems="\n".join(table), lists="\n".join(ablated), typos="\n".join(typos))
+
+
+def _gain(by_name: Mapping[str, Mapping[str, Any]], measure: str) -> str:
+    """The default minus the best of the single legs, question by question."""
+    best = max(LEGS, key=lambda name: by_name[name]["measures"][measure]["mean"])
+    column = by_name[DEFAULT]["questions"]["measures"].index(measure)
+    ours, theirs = (by_name[name]["questions"]["values"] for name in (DEFAULT, best))
+    values = [np.array([[one[id][column]] for id in ours], dtype=np.float64) for one in (theirs, ours)]
+    (difference,) = significance.differences(values[0], values[1])
+    return f"{_signed(asdict(difference))} ({best})"
+
+
+def _estimate(one: Mapping[str, float]) -> str:
+    return f"**{one['mean']:.3f}** [{one['low']:.3f}, {one['high']:.3f}]"
+
+
+def _signed(one: Mapping[str, float]) -> str:
+    return f"{one['mean']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]"
+
+
+def _row(*cells: object) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+TEXT = """# Retrieval quality
+
+Written by `make quality DATA=DIR`, where DIR holds data sets in BEIR layout (`docs/evals.md`); commit {commits}.
+`bm25` is an independent implementation, `lexical` and `dense` are the engine's legs alone; then the seed profiles as
+they are, and the default. Intervals are 95 %, from 10,000 bootstrap resamples of the questions; the last column is the
+paired difference to the best of the three single legs.
+
+{systems}
+
+## What each list is good for
+
+`balanced` with one list left out: the change of the measure, how many relevant memories are within the cut-off only
+because of the list, and how many only without it.
+
+{lists}
+
+## Typing errors
+
+One random error in a word of every question.
+
+{typos}
+"""
+
+if __name__ == "__main__":
+    sys.exit(main())
