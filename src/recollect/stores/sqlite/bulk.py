@@ -1,4 +1,4 @@
-"""Many new memories at once: the same tables and the same checks as one by one, a statement for each table.
+"""New memories of one or of many callers at once: the same tables and checks as one by one, few statements.
 
 Only what cannot collide is taken: where a check would refuse one of the memories, or they depend on each other,
 nothing is done here and the changes are made one by one, so that errors and their order are those of `changes`.
@@ -8,94 +8,108 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any
 
-from recollect.domain.changes import Change, Put
-from recollect.domain.memory import EPISODE, Memory
+from recollect.domain.memory import EPISODE, Memory, tombstone_hash
 from recollect.domain.times import to_ms
-from recollect.stores.sqlite.changes import INSERT_AT, INSERT_FULLTEXT, INSERT_TEXTS, is_buried
-from recollect.stores.sqlite.connection import one
-from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.sqlite.changes import COLUMNS, tombstone_secret
+from recollect.stores.sqlite.connection import Connection, one
+from recollect.stores.sqlite.entries import Entries, Entry
 from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.lexicon import Tokens
 from recollect.stores.sqlite.outbox import renew_followers
-from recollect.stores.sqlite.rows import encode, text_number
 from recollect.stores.sqlite.subjects import subject_number
-from recollect.stores.sqlite.tokens import Text, plain
 
-WORTH_IT = 8
 AT_ONCE = 1_000
+ROWS_AT_ONCE = (64, 8, 1)
+"""Rows of one statement: SQLite works on them without Python, which meanwhile encodes what comes next."""
 
 
-def insert_all(changes: Sequence[Change], writing: Writing) -> bool:
-    """Insert the memories and say so, or leave everything as it is and say that."""
-    if len(changes) < WORTH_IT:
+def insert_all(callers: Sequence[Entries], writing: Writing) -> bool:
+    """Insert the memories of these callers and say so, or leave everything as it is and say that."""
+    entries = [entry for caller in callers for entry in caller.each]
+    if not _are_free(entries, writing):
         return False
-    puts = [change for change in changes if isinstance(change, Put) and change.expected_version is None]
-    if len(puts) < len(changes):
-        return False
-    numbers = [text_number(put.memory.content) for put in puts]
-    if not _are_free(puts, numbers, writing):
-        return False
-    for first in range(0, len(puts), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
-        _insert([put.memory for put in puts[some]], numbers[some], writing)
+    tokens = [tokens for caller in callers for tokens in caller.reading.tokens]
+    for first in range(0, len(entries), AT_ONCE):
+        _insert(entries[first : first + AT_ONCE], tokens[first : first + AT_ONCE], writing)
+    for caller in callers:
+        _sum_up(caller, writing)
     return True
 
 
-def _are_free(puts: Sequence[Put], numbers: Sequence[int], writing: Writing) -> bool:
-    """Whether no id, key or text is taken, in the store or among the puts, and no text is behind a tombstone."""
+def _are_free(entries: Sequence[Entry], writing: Writing) -> bool:
+    """Whether no id, key or text is taken, in the store or among the entries, and no text is behind a tombstone."""
     connection = writing.connection
-    ids = [put.memory.id for put in puts]
-    keys = [(put.memory.scope.namespace, put.memory.key) for put in puts if put.memory.key is not None]
+    memories = [entry.put.memory for entry in entries]
+    ids = [memory.id for memory in memories]
+    keys = [(memory.scope.namespace, memory.key) for memory in memories if memory.key is not None]
     if len(set(ids)) < len(ids) or len(set(keys)) < len(keys):
         return False
-    if any(put.once for put in puts):
-        if len(set(numbers)) < len(numbers):
-            return False
-        once = [number for put, number in zip(puts, numbers) if put.once]
-        if one(connection, _any("m.text_hash = j.value"), (json.dumps(once),)):
-            return False
-    held = one(connection, _any("m.id = j.value"), (json.dumps(ids),)) or (
-        keys and one(connection, _any("m.namespace = j.value ->> 0 AND m.key = j.value ->> 1"), (json.dumps(keys),))
-    )
-    if held:
+    once = [entry.number for entry in entries if entry.put.once]
+    if once and len({entry.number for entry in entries}) < len(entries):
         return False
-    return not writing.has_tombstones or not any(
-        is_buried(connection, put.memory.scope.namespace, put.memory.content) for put in puts
+    return not (
+        _any(connection, "m.id = j.value", ids)
+        or _any(connection, "m.namespace = j.value ->> 0 AND m.key = j.value ->> 1", keys)
+        or _any(connection, "m.text_hash = j.value", once)
+        or (writing.has_tombstones and _is_one_buried(entries, connection))
     )
 
 
-def _any(match: str) -> str:
-    return f"SELECT EXISTS (SELECT 1 FROM json_each(?) j CROSS JOIN memories m ON {match})"
+def _any(connection: Connection, match: str, wanted: Sequence[Any]) -> bool:
+    if not wanted:
+        return False
+    sql = f"SELECT EXISTS (SELECT 1 FROM json_each(?) j CROSS JOIN memories m ON {match})"
+    return bool(one(connection, sql, (json.dumps(wanted),)))
 
 
-def _insert(memories: Sequence[Memory], numbers: Sequence[int], writing: Writing) -> None:
+def _is_one_buried(entries: Sequence[Entry], connection: Connection) -> bool:
+    secret = tombstone_secret(connection)
+    places = [(entry.put.memory.scope.namespace, entry.put.memory.content) for entry in entries]
+    hashed = [(namespace, tombstone_hash(content, namespace, secret).hex()) for namespace, content in places]
+    sql = (
+        "SELECT EXISTS (SELECT 1 FROM json_each(?) j CROSS JOIN tombstones t"
+        " ON t.namespace = j.value ->> 0 AND t.hash = unhex(j.value ->> 1))"
+    )
+    return bool(one(connection, sql, (json.dumps(hashed),)))
+
+
+def _insert(entries: Sequence[Entry], tokens: Sequence[Tokens], writing: Writing) -> None:
     """Memories, token streams, full text and the outbox; row numbers go on where the last insertion ended."""
     connection = writing.connection
     last: int = one(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'memories'") or 0
-    places = range(last + 1, last + 1 + len(memories))
-    columns = [(plain(memory.content), plain(" ".join(memory.tags))) for memory in memories]
-    scopes = [scope_text(memory) for memory in memories]
-    texts = _texts(columns, memories, writing)
-    connection.executemany(
-        INSERT_AT,
+    places = range(last + 1, last + 1 + len(entries))
+    _fill(
+        connection,
+        "memories",
+        ("row", "text_hash", *COLUMNS),
+        [(row, entry.number, *entry.values) for row, entry in zip(places, entries)],
+    )
+    _fill(
+        connection,
+        "texts",
+        ("row", "content_tokens", "tags", "scope", "tokens", "about"),
         [
-            (*encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count), number, row)
-            for memory, number, row in zip(memories, numbers, places)
+            (row, own.content, entry.tags, entry.scope, own.stream, subject_number(entry.put.memory))
+            for row, entry, own in zip(places, entries, tokens)
         ],
     )
-    connection.executemany(
-        INSERT_TEXTS,
-        [
-            (row, text.content_tokens, tags, scope, text.stream, subject_number(memory))
-            for row, text, (_, tags), scope, memory in zip(places, texts, columns, scopes, memories)
-        ],
+    _fill(
+        connection,
+        "fulltext",
+        ("rowid", "content", "tags", "scope"),
+        [(row, entry.content, entry.tags, entry.scope) for row, entry in zip(places, entries)],
     )
-    connection.executemany(INSERT_FULLTEXT, [(row, *pair, scope) for row, pair, scope in zip(places, columns, scopes)])
-    for row in _between_turns(memories, places, writing):
+    for row in _between_turns([entry.put.memory for entry in entries], places, writing):
         renew_followers(writing, row)
-    able = [row for row, memory in zip(places, memories) if not memory.sensitive]
     for model in writing.models.values():
-        connection.executemany("INSERT INTO outbox (model, row) VALUES (?, ?)", [(model, row) for row in able])
+        connection.execute(
+            "INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE row BETWEEN ? AND ? AND NOT sensitive",
+            (model, places[0], places[-1]),
+        )
 
 
 def _between_turns(memories: Sequence[Memory], places: Sequence[int], writing: Writing) -> list[int]:
@@ -110,15 +124,31 @@ def _between_turns(memories: Sequence[Memory], places: Sequence[int], writing: W
     return [row for row, new in zip(places, memories) if (new.scope.namespace, new.scope.session) in known]
 
 
-def _texts(columns: Sequence[tuple[str, str]], memories: Sequence[Memory], writing: Writing) -> list[Text]:
-    """The token streams, entered into the sums. Terms that are counted, and odd words, need a look at each text."""
-    together = None if writing.common else writing.tokenizer.texts(columns)
-    if together is None:
-        texts = [writing.tokenizer.text(*pair) for pair in columns]
-        words = set[str]().union(*[text.words for text in texts])
-    else:
-        texts, words = together
-    for memory, text in zip(memories, texts):
-        writing.count_text(text, memory.scope.namespace, 1)
-    writing.list_words(words)
-    return texts
+def _sum_up(caller: Entries, writing: Writing) -> None:
+    """What the texts add to the counts and to the list of words."""
+    reading, ledger = caller.reading, writing.ledger
+    ledger.documents += len(caller.each)
+    ledger.tokens += sum(tokens.size for tokens in reading.tokens)
+    ledger.namespaces.update([entry.put.memory.scope.namespace for entry in caller.each])
+    if reading.state == writing.lexicon.state:
+        ledger.terms.update(reading.terms)
+        ledger.words |= reading.words
+        return
+    for entry in caller.each:
+        text = writing.tokenizer.text(entry.content, entry.tags)
+        ledger.terms.update(writing.common & text.terms)
+        ledger.words |= text.words
+
+
+def _fill(connection: Connection, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
+    place = 0
+    for size in ROWS_AT_ONCE:
+        while len(rows) - place >= size:
+            connection.execute(_insertion(table, columns, size), tuple(chain.from_iterable(rows[place : place + size])))
+            place += size
+
+
+@lru_cache(maxsize=64)
+def _insertion(table: str, columns: tuple[str, ...], size: int) -> str:
+    row = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * size)}"

@@ -26,7 +26,6 @@ from recollect.stores.sqlite.words import unlist_vanished
 
 COLUMNS = SOURCE.replace(" ", "").split(",")
 INSERT = f"INSERT INTO memories ({SOURCE}, text_hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
-INSERT_AT = f"INSERT INTO memories ({SOURCE}, text_hash, row) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, tags, scope, tokens, about) VALUES (?, ?, ?, ?, ?, ?)"
 INSERT_FULLTEXT = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
 REPLACE = f"UPDATE memories SET {', '.join(f'{name} = ?' for name in COLUMNS)}, text_hash = ? WHERE row = ?"
@@ -134,12 +133,13 @@ def text_holder(
 
 def is_buried(connection: Connection, namespace: str, content: str) -> bytes | None:
     """The tombstone's hash if this text was erased from this namespace."""
-    hashed = tombstone_hash(content, namespace, _secret(connection))
+    hashed = tombstone_hash(content, namespace, tombstone_secret(connection))
     found = one(connection, "SELECT hash FROM tombstones WHERE namespace = ? AND hash = ?", (namespace, hashed))
     return None if found is None else hashed
 
 
-def _secret(connection: Connection) -> bytes:
+def tombstone_secret(connection: Connection) -> bytes:
+    """The key of the hashes, so that nobody can try texts against them."""
     return one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
 
 
@@ -195,7 +195,7 @@ def _erase(change: Erase, writing: Writing) -> None:
     unlist_vanished(writing, words)
     connection.execute("DELETE FROM memories WHERE row = ?", (row,))
     if change.tombstone:
-        hashed = tombstone_hash(content, namespace, _secret(connection))
+        hashed = tombstone_hash(content, namespace, tombstone_secret(connection))
         connection.execute("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", (namespace, hashed))
         writing.has_tombstones = True
     writing.ledger.purge = True

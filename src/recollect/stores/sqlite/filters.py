@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from recollect.domain.memory import Memory
+from recollect.domain.memory import Memory, Scope
 from recollect.domain.question import Filter
 from recollect.domain.times import to_ms
 from recollect.stores.sqlite.connection import Connection, one
@@ -119,13 +119,17 @@ def scope_token(kind: str, namespace: str, value: str) -> str:
 
 def scope_text(memory: Memory) -> str:
     """The scope column of one memory."""
-    namespace, project, session = memory.scope.namespace, memory.scope.project, memory.scope.session
-    tokens = [scope_token("namespace", namespace, ""), scope_token("type", namespace, memory.type)]
-    tokens += [scope_token("tag", namespace, tag) for tag in dict.fromkeys(memory.tags)]
-    if project is not None:
-        tokens.append(scope_token("project", namespace, project))
-    if session is not None:
-        tokens.append(scope_token("session", namespace, session))
+    return _scope_text(memory.scope, memory.type, memory.tags)
+
+
+@lru_cache(maxsize=10_000)
+def _scope_text(scope: Scope, type: str, tags: tuple[str, ...]) -> str:
+    tokens = [scope_token("namespace", scope.namespace, ""), scope_token("type", scope.namespace, type)]
+    tokens += [scope_token("tag", scope.namespace, tag) for tag in dict.fromkeys(tags)]
+    if scope.project is not None:
+        tokens.append(scope_token("project", scope.namespace, scope.project))
+    if scope.session is not None:
+        tokens.append(scope_token("session", scope.namespace, scope.session))
     return " ".join(tokens)
 
 

@@ -160,11 +160,13 @@ class SqliteText:
                     (json.dumps(unknown),),
                 )
             )
-            for term in unknown:
-                if term not in fresh:
-                    fresh[term] = one(connection, "SELECT doc FROM vocabulary WHERE term = ?", (term,)) or 0
-                    if fresh[term] >= COMMON_COUNT and self._writer is not None:
-                        self._writer.offer(lambda writing, term=term: keep_count(writing, term))
+            others = [term for term in unknown if term not in fresh]
+            sql = "SELECT j.value, v.doc FROM json_each(?) j CROSS JOIN vocabulary v ON v.term = j.value"
+            counted = dict(rows(connection, sql, (json.dumps(others),)))
+            for term in others:
+                fresh[term] = counted.get(term, 0)
+                if fresh[term] >= COMMON_COUNT and self._writer is not None:
+                    self._writer.offer(lambda writing, term=term: keep_count(writing, term))
             held.update(fresh)
         return [held[term] for term in terms]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.lexicon import Lexicon
 from recollect.stores.sqlite.tokens import Text, Tokenizer
 
 KNOWN_WORDS = 500_000
@@ -46,34 +47,44 @@ class Ledger:
 class Writing:
     """The writer's connection with what it knows about the file: common terms, words already listed, models."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, lexicon: Lexicon) -> None:
         self.connection = connection
+        self.lexicon = lexicon
         self.tokenizer = Tokenizer(connection)
         self.ledger = Ledger()
         self.common: frozenset[str] = frozenset()
         self.models: dict[str, int] = {}
         self.has_tombstones = True
         self._words: set[str] = set()
+        self._removed: int | None = None
+        """How often words have been taken off the list; until it was asked, no word is taken for listed."""
         self._seen = -1
 
     def refresh(self) -> None:
         """Inside a fresh transaction: forget what another process may have changed."""
         changed = self.connection.data_version()
-        if changed != self._seen:
-            self._seen = changed
-            self._words.clear()
-            self.reload()
+        if changed == self._seen:
+            return
+        removed = counter(self.connection, "words_removed")
+        if self._removed not in (None, removed):
+            self.forget_words()
+        self._removed = removed
+        self.reload()
 
     def reload(self) -> None:
         """Read the small tables that every write consults."""
-        self.common = frozenset(term for (term,) in rows(self.connection, "SELECT term FROM common_terms"))
+        common = frozenset(term for (term,) in rows(self.connection, "SELECT term FROM common_terms"))
+        if common != self.common:
+            self.common = common
+            self.lexicon.count(common)
         self.has_tombstones = bool(one(self.connection, "SELECT EXISTS (SELECT 1 FROM tombstones)"))
         self.models = dict(rows(self.connection, "SELECT name, model FROM models"))
         self._seen = self.connection.data_version()
 
     def forget_words(self) -> None:
-        """The list of words is being written anew."""
+        """Nobody knows which words are on the list."""
         self._words.clear()
+        self.lexicon.unlisted()
 
     def forget(self) -> None:
         """After a failed commit nothing in memory can be trusted."""
@@ -98,6 +109,7 @@ class Writing:
         self.ledger.unlisted.update(words)
         self.ledger.words.difference_update(words)
         self._words.difference_update(words)
+        self.lexicon.unlisted(words)
 
     def settle(self, ledger: Ledger) -> None:
         """Write the sums of the whole transaction, just before it commits."""
@@ -126,6 +138,7 @@ class Writing:
             self.connection.executemany("INSERT OR IGNORE INTO words (word) VALUES (?)", listed)
         if ledger.unlisted:
             execute("UPDATE counters SET value = value + 1 WHERE name = 'words_removed'")
+            self._removed = counter(self.connection, "words_removed")
         if ledger.purge:
             execute("UPDATE counters SET value = 1 WHERE name = 'purge'")
             execute("UPDATE counters SET value = value + 1 WHERE name = 'purges'")
@@ -138,10 +151,12 @@ class Writing:
             )
 
     def committed(self, ledger: Ledger) -> None:
-        """Remember what is now certain."""
+        """Remember what is now certain, as long as nobody else can have written."""
+        self._seen = self.connection.data_version()
         if len(self._words) + len(ledger.words) > KNOWN_WORDS:
             self._words.clear()
         self._words |= ledger.words
+        self.lexicon.listed(ledger.words)
 
 
 def counter(connection: Connection, name: str) -> int:

@@ -12,9 +12,9 @@ from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
-from recollect.stores.sqlite.bulk import insert_all
 from recollect.stores.sqlite.changes import apply, is_buried, text_holder
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
+from recollect.stores.sqlite.entries import prepare
 from recollect.stores.sqlite.filters import conditions, scope_index
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.rows import SOURCE, decode
@@ -40,12 +40,12 @@ class SqliteRecords:
         wanted = tuple(changes)
 
         def work(writing: Writing) -> None:
-            if not insert_all(wanted, writing):
-                for change in wanted:
-                    apply(change, writing)
+            for change in wanted:
+                apply(change, writing)
 
         if wanted:
-            run(self._writer, work)
+            writer = writable(self._writer)
+            writer.run(work, prepare(wanted, writer.lexicon))
 
     def fetch(self, ids: Sequence[str]) -> list[Memory]:
         if not ids:
@@ -114,9 +114,15 @@ class SqliteRecords:
 
 def run(writer: Writer | None, work: Work) -> Any:
     """Write, unless the store was opened for reading."""
+    return writable(writer).run(work)
+
+
+def writable(writer: Writer | None) -> Writer:
+    """The writer, unless the store was opened for reading, closed, or opened by another process."""
     if writer is None:
         raise StoreUnavailable("the store was opened for reading only", "open it without read_only to write")
-    return writer.run(work)
+    writer.require_open()
+    return writer
 
 
 def _projects(connection: Connection, namespace: str, session: str) -> tuple[str, ...]:

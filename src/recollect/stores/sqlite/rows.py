@@ -38,14 +38,15 @@ def dump_json(value: Any, field: str) -> str:
 def encode(memory: Memory, version: int, accessed_at: int, access_count: int) -> tuple[Any, ...]:
     """The values of SOURCE."""
     scope = memory.scope
+    created_at = to_ms(memory.created_at)
     fixed = (
         memory.id,
         scope.namespace,
         scope.project,
         scope.session,
         memory.type,
-        to_ms(memory.created_at),
-        to_ms(memory.updated_at),
+        created_at,
+        created_at if memory.updated_at is memory.created_at else to_ms(memory.updated_at),
         version,
         int(memory.pinned),
         int(memory.sensitive),

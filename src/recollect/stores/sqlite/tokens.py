@@ -79,41 +79,14 @@ class Tokenizer:
         words = frozenset(first).union(second)
         if not self._learn(words):
             return self._whole(content, tags, words)
-        (stream,) = self._streams([(first, second)])
+        known = self._known
+        stream = stream_of(b"".join([known[word][0] for word in (*first, BOUNDARY, *second, BOUNDARY)]))
         return Text(len(first), len(first) + len(second), stream, words, self.stems(words))
-
-    def texts(self, columns: Sequence[tuple[str, str]]) -> tuple[list[Text], set[str]] | None:
-        """The same for many memories at once, and their words in one set instead of with each; None if one is odd."""
-        tags = {text: self.words(text) for text in {pair[1] for pair in columns}}
-        split = [(self.words(content), tags[text]) for content, text in columns]
-        words = set[str]().union(*[pair[0] for pair in split], *tags.values())
-        if not self._learn(words):
-            return None
-        streams = self._streams(split)
-        nothing = frozenset[str]()
-        return [
-            Text(len(first), len(first) + len(second), stream, nothing, nothing)
-            for (first, second), stream in zip(split, streams)
-        ], words
 
     def stems(self, words: Iterable[str]) -> frozenset[str]:
         """The index terms of words that have been met."""
         known = self._known
         return frozenset([known[word][1] for word in words])
-
-    def _streams(self, split: Sequence[tuple[list[str], list[str]]]) -> list[bytes]:
-        """For each memory the low 32 bits of all tokens, then their high 16 bits."""
-        known = self._known
-        pieces = [known[word][0] for first, second in split for word in (*first, BOUNDARY, *second, BOUNDARY)]
-        parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)
-        low, high = parts[:, :2].tobytes(), parts[:, 2].tobytes()
-        streams: list[bytes] = []
-        start = 0
-        for first, second in split:
-            stop = start + len(first) + len(second) + 2
-            streams.append(low[4 * start : 4 * stop] + high[2 * start : 2 * stop])
-            start = stop
-        return streams
 
     def _learn(self, words: set[str] | frozenset[str]) -> bool:
         """Stem the words not met before; False for one that is not itself again when folded twice."""
@@ -122,11 +95,16 @@ class Tokenizer:
             self._known = {BOUNDARY: (bytes(TOKEN_BYTES), "")}
             fresh = words
         for word in fresh:
-            stems = self._run(self._stem, word, apsw.FTS5_TOKENIZE_DOCUMENT)
-            if len(stems) != 1:
+            found = self.stem(word)
+            if found is None:
                 return False
-            self._known[word] = (token_hash(stems[0]).to_bytes(TOKEN_BYTES, "little"), stems[0])
+            self._known[word] = found
         return True
+
+    def stem(self, word: str) -> tuple[bytes, str] | None:
+        """The hash of a folded word's term, and the term; None if the word is not itself again when folded twice."""
+        stems = self._run(self._stem, word, apsw.FTS5_TOKENIZE_DOCUMENT)
+        return (piece(stems[0]), stems[0]) if len(stems) == 1 else None
 
     def _whole(self, content: str, tags: str, words: frozenset[str]) -> Text:
         """The slow way, which trusts nothing but the tokenizer on the whole text."""
@@ -137,6 +115,17 @@ class Tokenizer:
     def _run(self, tokenizer: Any, text: str, flags: int) -> list[str]:
         data = text.encode("utf-8", "replace")
         return tokenizer(data, flags, None, include_offsets=False, include_colocated=False)
+
+
+def piece(token: str) -> bytes:
+    """The hash of a token as it stands in a stream that is not split yet."""
+    return token_hash(token).to_bytes(TOKEN_BYTES, "little")
+
+
+def stream_of(pieces: bytes) -> bytes:
+    """A stream from its pieces: the low 32 bits of all tokens, then their high 16 bits."""
+    parts = np.frombuffer(pieces, dtype="<u2").reshape(-1, 3)
+    return parts[:, :2].tobytes() + parts[:, 2].tobytes()
 
 
 def pack(hashes: Sequence[int]) -> bytes:

@@ -1,7 +1,9 @@
 """The one writer of a process: callers queue, whoever waits together is committed together.
 
-Every caller's changes run in a savepoint of their own, so that one caller's Conflict leaves the others alone. A caller
-is released only after the commit is on the disk; if the commit fails, all callers of the group are told so.
+A group is tried as a whole. If one caller's changes are refused (a Conflict), it is rolled back and done again with a
+savepoint for each caller, so that the others are left alone: savepoints are kept for that, because at each of them FTS5
+writes out what it has gathered. A caller is released only after the commit is on the disk; if the commit fails, all
+callers of the group are told so.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,16 +20,31 @@ from typing import Any
 import apsw
 
 from recollect.domain.errors import InvalidInput, RecollectError, StoreUnavailable
+from recollect.stores.sqlite.bulk import insert_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, translate
+from recollect.stores.sqlite.entries import Entries
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.ledger import Ledger, Writing
+from recollect.stores.sqlite.lexicon import Lexicon
 
 QUEUE_LIMIT = 1_000
 GROUP_LIMIT = 256
 CLOSE_TIMEOUT_S = 30.0
+SHORTEST_PAUSE_S = 0.00005
+LONGEST_PAUSE_S = 0.002
+FULL_PAUSE_S = 0.001
+
+OWN_ERRORS = (RecollectError, UnicodeEncodeError, OverflowError, apsw.TooBigError)
+"""Of one caller's making."""
 
 Work = Callable[[Writing], Any]
 Lend = Callable[[], AbstractContextManager[Connection]]
+
+
+def _held() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
 
 
 @dataclass(slots=True)
@@ -34,10 +52,12 @@ class Job:
     """One caller's work and what became of it."""
 
     work: Work
-    ledger: Ledger = field(default_factory=Ledger)
+    entries: Entries | None = None
+    """What `work` would insert, if it would do nothing else: the writer inserts those of all callers at once."""
     result: Any = None
     error: BaseException | None = None
-    finished: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Lock = field(default_factory=_held)
+    """Held until the job is finished: the lightest thing to wait for."""
 
 
 class Writer:
@@ -48,19 +68,23 @@ class Writer:
         self._gate = gate
         self._wait_s = wait_s
         self._before_purge = before_purge
-        self._queue: queue.Queue[Job | None] = queue.Queue(QUEUE_LIMIT)
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
         self._closed = False
+        self.lexicon = Lexicon()
         self._writing: Writing | None = None
 
-    def run(self, work: Work) -> Any:
-        """Do the work in a transaction; returns its result when it is durable, or raises what went wrong."""
-        job = Job(work)
+    def run(self, work: Work, entries: Entries | None = None) -> Any:
+        """Do the work in a transaction; returns its result when it is durable, or raises what went wrong.
+
+        The work may be done again after it was rolled back, so it must not leave anything behind but in the store.
+        """
+        job = Job(work, entries)
         self._submit(job)
         # The writer answers every job it takes; the bound only guards against a disk that never returns.
-        if not job.finished.wait(self._wait_s * 6):
+        if not job.finished.acquire(timeout=self._wait_s * 6):
             raise StoreUnavailable("the disk did not answer in time; the write may still happen", "read it back")
         if job.error is not None:
             raise job.error
@@ -69,25 +93,32 @@ class Writer:
     def offer(self, work: Work) -> None:
         """Ask for work that may as well be left undone; nobody waits for it."""
         with self._lock:
-            if self._closed or os.getpid() != self._process:
-                return
-            self._start()
-            try:
-                self._queue.put_nowait(Job(work))
-            except queue.Full:
-                return
+            if not self._closed and os.getpid() == self._process and self._queue.qsize() < QUEUE_LIMIT:
+                self._start()
+                self._queue.put(Job(work))
+
+    def require_open(self) -> None:
+        """Raise StoreUnavailable where nothing can be written."""
+        if os.getpid() != self._process:
+            raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
+        if self._closed:
+            raise StoreUnavailable("the store is closed", "open it again")
 
     def _submit(self, job: Job) -> None:
+        deadline = time.monotonic() + self._wait_s
+        while not self._accepted(job):
+            if time.monotonic() > deadline:
+                raise StoreUnavailable("too many writes are waiting", "slow down and try again")
+            time.sleep(FULL_PAUSE_S)
+
+    def _accepted(self, job: Job) -> bool:
         with self._lock:
-            if os.getpid() != self._process:
-                raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
-            if self._closed:
-                raise StoreUnavailable("the store is closed", "open it again")
+            self.require_open()
+            if self._queue.qsize() >= QUEUE_LIMIT:
+                return False
             self._start()
-        try:
-            self._queue.put(job, timeout=self._wait_s)
-        except queue.Full:
-            raise StoreUnavailable("too many writes are waiting", "slow down and try again") from None
+            self._queue.put(job)
+        return True
 
     def _start(self) -> None:
         if self._thread is None:
@@ -95,30 +126,42 @@ class Writer:
             self._thread.start()
 
     def _loop(self) -> None:
+        callers, pause_s = 1, 0.0
         while True:
             first = self._queue.get()
             if first is None:
                 return
-            group, stop = self._group(first)
+            group, stop = self._group(first, callers, pause_s)
+            began = time.monotonic()
             try:
                 self._commit(group)
             except BaseException as error:  # the thread must live: every caller waits for it
                 failure = translate(error) if isinstance(error, apsw.Error | UnicodeDecodeError) else error
                 for job in group:
                     job.error = job.error or failure
+            callers = len(group) + self._queue.qsize()
+            pause_s = min((time.monotonic() - began) / 2, LONGEST_PAUSE_S)
             for job in group:
-                job.finished.set()
+                job.finished.release()
             if stop:
                 return
 
-    def _group(self, first: Job) -> tuple[list[Job], bool]:
-        """All that is waiting now, up to a bound; whether the end of the queue was among it."""
+    def _group(self, first: Job, callers: int, pause_s: float) -> tuple[list[Job], bool]:
+        """All that is waiting now, up to a bound; whether the end of the queue was among it.
+
+        Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
+        they would need on their own; a caller that is alone never waits.
+        """
         group = [first]
+        deadline = time.monotonic() + pause_s
         while len(group) < GROUP_LIMIT:
             try:
                 job = self._queue.get_nowait()
             except queue.Empty:
-                break
+                if len(group) >= callers or time.monotonic() >= deadline:
+                    break
+                time.sleep(SHORTEST_PAUSE_S)
+                continue
             if job is None:
                 return group, True
             group.append(job)
@@ -127,25 +170,16 @@ class Writer:
     def _commit(self, group: list[Job]) -> None:
         with self._lend() as connection, self._gate.passage():
             if self._writing is None:
-                self._writing = Writing(connection)
+                self._writing = Writing(connection, self.lexicon)
             writing = self._writing
-            total = Ledger()
-            connection.execute("BEGIN IMMEDIATE")
             try:
-                writing.refresh()
-                for job in group:
-                    self._perform(job, writing, alone=len(group) == 1)
-                    if job.error is None:
-                        total.add(job.ledger)
-                if len(group) == 1 and group[0].error is not None:
-                    connection.execute("ROLLBACK")
+                total = self._do(group, writing)
+                if total is None:
                     return
                 writing.settle(total)
                 connection.execute("COMMIT")
             except BaseException:
-                writing.forget()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                self._undo(writing)
                 raise
             writing.committed(total)
             if total.purge:
@@ -153,21 +187,21 @@ class Writer:
                     self._before_purge()
                 purge(connection)
 
-    def _perform(self, job: Job, writing: Writing, alone: bool) -> None:
-        """One caller's work; only errors of the caller's own making end here, the rest fails the whole group."""
-        connection = writing.connection
-        writing.ledger = job.ledger
-        if not alone:
-            connection.execute("SAVEPOINT caller")
+    def _do(self, group: list[Job], writing: Writing) -> Ledger | None:
+        """Everybody's work in an open transaction, and its sums; None if there is nothing to commit."""
         try:
-            job.result = job.work(writing)
-        except (RecollectError, UnicodeEncodeError, OverflowError, apsw.TooBigError) as error:
-            job.error = _own(error)
-            if not alone:
-                connection.execute("ROLLBACK TO caller")
-            writing.reload()
-        if not alone:
-            connection.execute("RELEASE caller")
+            return _together(group, writing)
+        except OWN_ERRORS as error:
+            self._undo(writing)
+            if len(group) == 1:
+                group[0].error = _own(error)
+                return None
+        return _one_by_one(group, writing)
+
+    def _undo(self, writing: Writing) -> None:
+        writing.forget()
+        if writing.connection.in_transaction:
+            writing.connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Finish what is queued, then end the thread."""
@@ -179,6 +213,42 @@ class Writer:
         if thread is not None and os.getpid() == self._process:
             self._queue.put(None)
             thread.join(CLOSE_TIMEOUT_S)
+
+
+def _begin(writing: Writing) -> None:
+    writing.connection.execute("BEGIN IMMEDIATE")
+    writing.refresh()
+
+
+def _together(group: Sequence[Job], writing: Writing) -> Ledger:
+    """All callers as if they were one: what they insert in few statements, the rest as it comes."""
+    _begin(writing)
+    total = writing.ledger = Ledger()
+    inserting = [job.entries for job in group if job.entries is not None]
+    inserted = bool(inserting) and insert_all(inserting, writing)
+    for job in group:
+        if job.entries is None or not inserted:
+            job.result = job.work(writing)
+    return total
+
+
+def _one_by_one(group: Sequence[Job], writing: Writing) -> Ledger:
+    """Each caller in a savepoint. Only errors of the caller's own making end here, the rest fails the whole group."""
+    _begin(writing)
+    total = Ledger()
+    for job in group:
+        writing.ledger = Ledger()
+        writing.connection.execute("SAVEPOINT caller")
+        try:
+            job.result = job.work(writing)
+        except OWN_ERRORS as error:
+            job.error = _own(error)
+            writing.connection.execute("ROLLBACK TO caller")
+            writing.reload()
+        else:
+            total.add(writing.ledger)
+        writing.connection.execute("RELEASE caller")
+    return total
 
 
 def _own(error: BaseException) -> BaseException:

@@ -1,0 +1,61 @@
+"""What new memories become in each table, worked out in the thread of the caller, so that the writer only writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from recollect.domain.changes import Change, Put
+from recollect.domain.errors import RecollectError
+from recollect.domain.times import to_ms
+from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.sqlite.lexicon import Lexicon, Reading
+from recollect.stores.sqlite.rows import encode, text_number
+from recollect.stores.sqlite.tokens import plain
+
+
+class Entry(NamedTuple):
+    """One insertion: the values of the memory's row, and its text as it is indexed."""
+
+    put: Put
+    values: tuple[Any, ...]
+    number: int
+    content: str
+    tags: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The insertions of one caller, and their texts read."""
+
+    each: Sequence[Entry]
+    reading: Reading
+
+
+def prepare(changes: Sequence[Change], lexicon: Lexicon) -> Entries | None:
+    """The entries of a caller's changes; None where they are not all insertions, or one of them cannot be written.
+
+    The writer then makes them one by one and finds out what is wrong.
+    """
+    puts = [change for change in changes if isinstance(change, Put) and change.expected_version is None]
+    if len(puts) < len(changes):
+        return None
+    try:
+        each = [_entry(put) for put in puts]
+    except (RecollectError, UnicodeEncodeError, OverflowError):
+        return None
+    return Entries(each, lexicon.read([(entry.content, entry.tags) for entry in each]))
+
+
+def _entry(put: Put) -> Entry:
+    memory = put.memory
+    return Entry(
+        put,
+        encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count),
+        text_number(memory.content),
+        plain(memory.content),
+        plain(" ".join(memory.tags)),
+        scope_text(memory),
+    )

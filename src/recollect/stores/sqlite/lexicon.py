@@ -1,0 +1,147 @@
+"""What a process knows of words, so that a text costs one look at each of its words.
+
+A word that was met has its hash here. Words that may not be on the store's list yet are remembered until a commit has
+listed them, and so are the terms that every write counts. All that can become wrong when another writer takes words
+off the list or has a term counted: then `state` changes, and what was prepared in another state is not used.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple, cast
+
+import apsw
+import numpy as np
+
+from recollect.stores.sqlite.connection import Connection
+from recollect.stores.sqlite.tokens import BOUNDARY, CACHED_WORDS, TOKEN_BYTES, Tokenizer, piece
+
+AT_ONCE = 100
+"""So many texts are read before another thread may."""
+
+
+class Tokens(NamedTuple):
+    """A memory's token stream, how many tokens it has, and how many of them are the content's."""
+
+    content: int
+    size: int
+    stream: bytes
+
+
+@dataclass(slots=True)
+class Reading:
+    """Several texts as the index sees them; `words` and `terms` are what the store has to be told in this state."""
+
+    state: int
+    tokens: list[Tokens] = field(default_factory=list[Tokens])
+    words: set[str] = field(default_factory=set[str])
+    terms: Counter[str] = field(default_factory=Counter[str])
+
+
+class _Pieces(dict[str, bytes]):
+    """The hash of each word that was met; one that was not is learned on the way."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__({BOUNDARY: bytes(TOKEN_BYTES)})
+        self._tokenizer = tokenizer
+        self.learned: set[str] = set()
+
+    def __missing__(self, word: str) -> bytes:
+        found = self._tokenizer.stem(word)
+        if found is None:
+            raise _OddWord(word)
+        self.learned.add(word)
+        self[word] = found[0]
+        return found[0]
+
+
+class _OddWord(Exception):
+    """A word that is not itself again when it is folded twice: only the tokenizer knows its terms."""
+
+
+class Lexicon:
+    """Shared by the threads of a process."""
+
+    def __init__(self) -> None:
+        self._own = cast(Connection, apsw.Connection(":memory:"))
+        self._tokenizer = Tokenizer(self._own)
+        self._lock = threading.Lock()
+        self._pieces = _Pieces(self._tokenizer)
+        self._unlisted: set[str] = set()
+        self._counted: dict[bytes, str] = {}
+        self._alone: Reading | None = None
+        """The reading that has all words that are not listed yet."""
+        self.state = 0
+
+    def read(self, columns: Sequence[tuple[str, str]]) -> Reading:
+        """Contents and tags, each pair one memory. The writer looks whether the state is still the same."""
+        reading = Reading(self.state)
+        for first in range(0, len(columns), AT_ONCE):
+            some = columns[first : first + AT_ONCE]
+            with self._lock:
+                if len(self._pieces) > CACHED_WORDS:
+                    self._pieces = _Pieces(self._tokenizer)
+                    self._unlisted, self._alone = set(), None
+                try:
+                    self._read(some, reading)
+                except _OddWord:
+                    self._read_slowly(some, reading)
+        return reading
+
+    def _read(self, columns: Sequence[tuple[str, str]], reading: Reading) -> None:
+        words, end = self._tokenizer.words, [BOUNDARY]
+        split = [(words(content), words(tags)) for content, tags in columns]
+        every = list(chain.from_iterable([column for pair in split for column in (pair[0], end, pair[1], end)]))
+        if not self._unlisted:
+            self._alone = reading
+        try:
+            pieces = list(map(self._pieces.__getitem__, every))
+        finally:
+            learned, self._pieces.learned = self._pieces.learned, set()
+            self._unlisted |= learned
+        reading.words |= learned
+        if self._alone is not reading:
+            reading.words.update(filter(self._unlisted.__contains__, every))
+        parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)
+        low, high = parts[:, :2].tobytes(), parts[:, 2].tobytes()
+        counted, start = frozenset(self._counted), 0
+        for first, second in split:
+            size = len(first) + len(second)
+            stop = start + size + 2
+            stream = low[4 * start : 4 * stop] + high[2 * start : 2 * stop]
+            reading.tokens.append(Tokens(len(first), size, stream))
+            if counted:
+                reading.terms.update([self._counted[held] for held in counted.intersection(pieces[start:stop])])
+            start = stop
+
+    def _read_slowly(self, columns: Sequence[tuple[str, str]], reading: Reading) -> None:
+        counted = frozenset(self._counted.values())
+        for pair in columns:
+            text = self._tokenizer.text(*pair)
+            reading.tokens.append(Tokens(text.content_tokens, text.size, text.stream))
+            reading.words |= text.words
+            reading.terms.update(counted & text.terms)
+
+    def listed(self, words: Iterable[str]) -> None:
+        """These words are on the list, for certain."""
+        with self._lock:
+            self._unlisted.difference_update(words)
+            self._alone = None
+
+    def unlisted(self, words: Iterable[str] | None = None) -> None:
+        """These words were taken off the list; None: nobody knows which."""
+        with self._lock:
+            self._unlisted.update(self._pieces if words is None else words)
+            self._unlisted.discard(BOUNDARY)
+            self._alone = None
+            self.state += 1
+
+    def count(self, terms: Iterable[str]) -> None:
+        """From now on every write counts these terms."""
+        with self._lock:
+            self._counted = {piece(term): term for term in terms}
+            self.state += 1

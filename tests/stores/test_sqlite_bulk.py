@@ -1,0 +1,178 @@
+"""Insertions that callers prepare and the writer makes together leave the same file as changes made one by one."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from sqlite_cases import note, put, text_of, vectors_of
+from test_sqlite_writer import write_together
+
+from recollect.domain.changes import Change, Erase, Put
+from recollect.domain.errors import Conflict
+from recollect.domain.memory import Memory
+from recollect.ports import Store
+from recollect.stores.sqlite import fulltext, open_sqlite
+from recollect.stores.sqlite.schema import MARK
+from recollect.stores.sqlite.writer import Writer
+
+WORDS = [
+    "running",
+    "runs",
+    "Straße",
+    "naïve",
+    "x_y",
+    "ﬁne",
+    "İstanbul",
+    "ⅷ",
+    "don't",
+    "日本語",
+    f"odd{MARK}mark",
+    "the",
+]
+TABLES = {
+    "memories": "id, text_hash, checksum, content, namespace, project",
+    "texts": "row, content_tokens, tags, scope, tokens",
+    "counters": "name, value",
+    "namespaces": "namespace, memories",
+    "common_terms": "term, memories",
+    "words": "word",
+    "vocabulary": "term, doc, cnt",
+    "outbox": "model, row, attempts, retry_at",
+}
+
+
+def memories(seed: int, count: int) -> list[Memory]:
+    chance = random.Random(seed)
+    return [
+        note(
+            f"m{number:03}",
+            " ".join(chance.choices([*WORDS, f"word{number}"], k=chance.randint(1, 12))),
+            namespace=chance.choice(["a", "b"]),
+            project=chance.choice([None, "p"]),
+            tags=tuple(chance.sample(["one tag", "Two", f"x{MARK}y"], chance.randint(0, 2))),
+            sensitive=chance.random() < 0.2,
+        )
+        for number in range(count)
+    ]
+
+
+def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    connection = apsw.Connection(str(path))
+    found = {name: sorted(connection.execute(f"SELECT {columns} FROM {name}")) for name, columns in TABLES.items()}
+    connection.close()
+    return found
+
+
+def counting_terms(path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store that counts the terms it was asked for, and in which a model waits for every memory."""
+    monkeypatch.setattr(fulltext, "COMMON_COUNT", 1)
+    store = open_sqlite(path)
+    put(store, note("first", "running the fine naive", namespace="a"))
+    assert vectors_of(store).missing("m", 1)
+    text_of(store).frequencies(["run", "the", "naiv"])
+    return store
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_together_and_one_by_one_leave_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    some = memories(seed, 150)
+    together = counting_terms(tmp_path / "together.db", monkeypatch)
+    put(together, *some)
+    assert together.care.check() == []
+    together.close()
+    monkeypatch.setattr("recollect.stores.sqlite.records.prepare", lambda changes, lexicon: None)
+    apart = counting_terms(tmp_path / "apart.db", monkeypatch)
+    for memory in some:
+        put(apart, memory)
+    apart.close()
+    assert contents(tmp_path / "together.db") == contents(tmp_path / "apart.db")
+    assert dict(contents(tmp_path / "apart.db")["common_terms"]).keys() == {"run", "the", "naiv"}
+
+
+def test_a_group_that_a_conflict_undid_is_written_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("taken", "here before"))
+    lists: list[list[Change]] = [[Put(note(f"n{place}", f"zebra number {place}"))] for place in range(6)]
+    lists.insert(3, [Put(note("lost", "okapi")), Put(note("taken", "okapi again"))])
+    outcomes = write_together(store, lists)
+    assert [type(outcome) for outcome in outcomes if outcome is not None] == [Conflict]
+    assert text_of(store).frequencies(["zebra", "okapi"]) == [6, 0]
+    assert text_of(store).similar("okapi", 0.9, 1) == []
+    assert store.care.check() == []
+    store.close()
+
+
+@pytest.mark.parametrize("clash", ["id", "key", "text"])
+def test_callers_that_want_the_same_are_not_both_served(tmp_path: Path, clash: str) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    wanted = [
+        note("same" if clash == "id" else f"n{place}", "one text" if clash == "text" else f"text {place}",
+             key="k" if clash == "key" else None)
+        for place in range(3)
+    ]  # fmt: skip
+    outcomes = write_together(store, [[Put(memory, once=clash == "text")] for memory in wanted])
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "Conflict", "NoneType"]
+    assert store.care.stats().memories == 1
+    assert store.care.check() == []
+    store.close()
+
+
+def test_a_word_that_another_process_took_off_the_list_is_listed_again(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    first, second = open_sqlite(path), open_sqlite(path)
+    put(first, note("a", "quetzal"))
+    put(first, note("b", "something else"))
+    second.records.write([Erase("a", tombstone=False)])
+    assert text_of(second).similar("quetzal", 0.9, 1) == []
+    put(first, note("c", "quetzal"))
+    assert text_of(first).similar("quetzal", 0.9, 1) == [("quetzal", 1.0)]
+    assert first.care.check() == []
+    first.close()
+    second.close()
+
+
+def test_a_word_erased_while_another_caller_had_prepared_it_is_listed(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "quetzal"))
+    outcomes = write_together(store, [[Erase("a", tombstone=False)], [Put(note("b", "quetzal"))]])
+    assert outcomes == [None, None]
+    assert text_of(store).similar("quetzal", 0.9, 1) == [("quetzal", 1.0)]
+    assert store.care.check() == []
+    store.close()
+
+
+def test_a_term_that_another_process_counts_is_counted_here_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    monkeypatch.setattr(fulltext, "COMMON_COUNT", 1)
+    first, second = open_sqlite(path), open_sqlite(path)
+    put(first, note("a", "zebra"))
+    text_of(second).frequencies(["zebra"])
+    put(second, note("b", "zebra"))  # after it, the term is counted for certain
+    put(first, note("c", "zebra"))
+    assert text_of(first).frequencies(["zebra"]) == [3]
+    assert first.care.check() == []
+    first.close()
+    second.close()
+
+
+def test_a_failed_write_does_not_make_its_words_known(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "first"))
+    writer: Writer = store.records._writer  # type: ignore[attr-defined]
+    connection = writer._lend().__enter__()  # type: ignore[attr-defined]
+    connection.set_commit_hook(lambda: True)  # type: ignore[attr-defined]
+    with pytest.raises(Exception, match="SQLite reports"):
+        put(store, note("b", "quetzal"))
+    connection.set_commit_hook(None)  # type: ignore[attr-defined]
+    put(store, note("c", "quetzal"))
+    assert text_of(store).similar("quetzal", 0.9, 1) == [("quetzal", 1.0)]
+    assert store.care.check() == []
+    store.close()
