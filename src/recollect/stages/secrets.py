@@ -211,12 +211,16 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+HINTS = tuple(dict.fromkeys(hint for rule in RULES for hint in rule.hints))
+
+
 def find(text: str) -> tuple[Secret, ...]:
     """Every secret in a text, in order, without overlaps; where rules overlap the earlier rule wins."""
     lowered = text.lower()
+    hints = {hint for hint in HINTS if hint in lowered}
     taken: list[Secret] = []
     for rule in RULES:
-        if not rule.hints or any(hint in lowered for hint in rule.hints):
+        if not rule.hints or not hints.isdisjoint(rule.hints):
             taken.extend(found for found in _matches(rule, text) if not _overlaps(found, taken))
     return tuple(sorted(taken, key=lambda secret: secret.start))
 

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 Kind = Literal["word", "number", "code", "symbol", "relation"]
@@ -249,6 +250,7 @@ class _Sentence:
         self.passive, self.apart = False, True
 
 
+@lru_cache(maxsize=256)
 def read(text: str) -> Reading:
     """The meaningful words of a text. Total: any string has a reading, perhaps an empty one."""
     text = ZERO_WIDTH.sub("", unicodedata.normalize("NFKC", text)).replace("’", "'").replace("—", " — ")
@@ -271,7 +273,10 @@ def read(text: str) -> Reading:
 
 def _read_chunk(sentence: _Sentence, chunk: str) -> None:
     """Tell what a stretch without spaces is: an operator, a number, a name from code, or plain words."""
-    if not HAS_WORDS.search(chunk):
+    if chunk.isascii() and chunk.isalpha() and chunk.islower():  # most are: none of what follows can hold
+        for part in _plain_words(chunk):
+            _read_word(sentence, part, name=False)
+    elif not HAS_WORDS.search(chunk):
         _read_symbols(sentence, chunk)
     elif LANGUAGE.match(chunk) or (chunk == "A" and not sentence.fresh):
         sentence.add(chunk.casefold(), "code")
@@ -382,6 +387,7 @@ def _predicates(words: list[Word]) -> tuple[Word, ...]:
     return tuple(read)
 
 
+@lru_cache(maxsize=20_000)
 def stem(word: str, plural: bool = True) -> tuple[str, str, Form]:
     """(root, lemma, form) of a lower-case English word: plural s, -ed and -ing come off, a final e too."""
     if len(word) < 4 or word in UNSTEMMED or not word.isascii():

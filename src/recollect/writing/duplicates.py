@@ -58,11 +58,20 @@ def candidates(store: Store, text: TextIndex, draft: Memory) -> list[Memory]:
 def rarest_words(text: TextIndex, content: str) -> list[str]:
     """The words of a text that the fewest memories hold: they find a twin if there is one, and cost little."""
     words = list(dict.fromkeys(WORD.findall(content.lower())))[:WORDS_LOOKED_AT]
-    terms = [(word, text.tokens(word)) for word in words]
+    terms = _terms(text, words)
     flat = [term for _, own in terms for term in own]
     counted = dict(zip(flat, text.frequencies(flat)))
     known = [(min(counted[term] for term in own), word) for word, own in terms if own]
     return [word for count, word in sorted(known) if count][:QUERY_WORDS]
+
+
+def _terms(text: TextIndex, words: list[str]) -> list[tuple[str, list[str]]]:
+    """Each word with its index terms: in one go where every word is plainly one term."""
+    if all(word.isascii() and word.isalnum() for word in words):
+        together = text.tokens(" ".join(words))
+        if len(together) == len(words):
+            return [(word, [term]) for word, term in zip(words, together)]
+    return [(word, text.tokens(word)) for word in words]
 
 
 def standing(store: Store, memory: Memory) -> Memory:

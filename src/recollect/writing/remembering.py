@@ -58,7 +58,7 @@ class _Batch:
             self.keys[memory.scope.namespace, memory.key] = memory.id
         if not known and put.expected_version is None and memory.type != EPISODE:
             self.texts.setdefault(_place(memory.scope, same_text(memory.content)), memory.id)
-            if similarity.comparable(memory.content):
+            if self.policy.dedupe and similarity.comparable(memory.content):
                 self.signatures[_place(memory.scope, similarity.signature(read(memory.content)))].append(memory.id)
 
     def current(self, memory: Memory) -> Memory:
