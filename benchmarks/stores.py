@@ -14,6 +14,11 @@ from benchmarks.timing import Once
 from recollect.domain.changes import Put
 from recollect.domain.memory import Memory, content_hash
 from recollect.ports import Embedded, Store
+from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.changes import apply
+from recollect.stores.sqlite.connection import connect
+from recollect.stores.sqlite.ledger import Ledger, Writing
+from recollect.stores.sqlite.lexicon import Lexicon
 
 MODEL = "benchmark"
 BATCH = 5_000
@@ -73,6 +78,45 @@ def open_bare(path: Path | str) -> apsw.Connection:
     for statement in ("PRAGMA journal_mode=wal", "PRAGMA synchronous=FULL", BARE_TABLE, BARE_TEXT):
         connection.execute(statement).fetchall()
     return connection
+
+
+def write_bare_row(connection: apsw.Connection, number: int, memory: Memory) -> None:
+    """One row and its full text, committed."""
+    with connection:
+        row = bare_row(number, memory)
+        connection.execute(BARE_INSERT, row)
+        connection.execute("INSERT INTO fulltext (rowid, content, tags) VALUES (?, ?, ?)", (number, row[19], row[17]))
+
+
+def open_waiting(path: Path | str) -> Store:
+    """A new store in which a model waits for every memory, so that a write has its outbox row too."""
+    store = open_sqlite(path)
+    assert store.vectors is not None
+    store.vectors.missing(MODEL, 1)
+    return store
+
+
+class SameRows:
+    """Writes a memory as a plain programmer would who wants the same rows: one statement for each, one commit."""
+
+    def __init__(self, path: Path) -> None:
+        open_waiting(path).close()
+        self._connection = connect(str(path))
+        self._writing = Writing(self._connection, Lexicon())
+        self._writing.refresh()
+
+    def write(self, memory: Memory) -> None:
+        """The row with its indexes, token stream, full text, words, outbox and counts."""
+        writing = self._writing
+        writing.ledger = Ledger()
+        self._connection.execute("BEGIN IMMEDIATE")
+        apply(Put(memory), writing)
+        writing.settle(writing.ledger)
+        self._connection.execute("COMMIT")
+        writing.committed(writing.ledger)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def write_bare(connection: apsw.Connection, corpus: Corpus) -> Once:

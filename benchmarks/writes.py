@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from benchmarks import corpus, stores
 from benchmarks.machine import fsync_ms
 from benchmarks.timing import Once, summary
 from recollect.domain.changes import Put
+from recollect.domain.memory import Memory
 from recollect.engine import Engine
 from recollect.ports import Store
 from recollect.settings import Settings
@@ -18,36 +25,78 @@ from recollect.stores.sqlite import open_sqlite
 from recollect.writing import Draft
 
 WRITERS = (1, 4, 16)
+SAME_ROWS = "one commit each, the same rows"
+BARE_ROWS = "one commit each, bare"
 
 
 def measure_writes(folder: Path, count: int) -> dict[str, Any]:
-    """Single durable writes; every writer waits for its own before it sends the next."""
-    memories = [memory for piece in corpus.make(count * (len(WRITERS) + 1)).memories() for memory in piece]
+    """Single durable writes; every writer waits for its own before it sends the next.
+
+    Two baselines commit each write by itself. The promise is judged against the one that writes the same rows into the
+    same tables; the bare one keeps neither indexes nor token streams nor counts, and shows what those cost.
+    """
+    rounds = len(WRITERS) + 2
+    memories = [memory for piece in corpus.make(count * rounds).memories() for memory in piece]
+    some = [memories[number * count : (number + 1) * count] for number in range(rounds)]
     results: dict[str, Any] = {"fsync_p50_ms": fsync_ms(folder)}
-    store = open_sqlite(folder / "writes.db")
-    for number, writers in enumerate(WRITERS):
-        results[f"{writers} writers"] = _write_from(store, memories[number * count : (number + 1) * count], writers)
-    store.close()
+    with counted_commits() as commits:
+        store = stores.open_waiting(folder / "writes.db")
+        for writers, mine in zip(WRITERS, some):
+            before = commits.total
+            results[f"{writers} writers"] = _write_from(store, mine, writers)
+            synced = (commits.total - before) * 1000 / count
+            results[f"{writers} writers"]["synced_commits_per_1000"] = round(synced)
+        store.close()
+    same = stores.SameRows(folder / "writes-same.db")
+    results[SAME_ROWS] = _one_by_one(same.write, some[-2])
+    same.close()
     bare = stores.open_bare(folder / "writes-bare.db")
-    wall: list[float] = []
-    with Once() as took:
-        for number, memory in enumerate(memories[-count:], start=1):
-            began = time.perf_counter()
-            with bare:
-                row = stores.bare_row(number, memory)
-                bare.execute(stores.BARE_INSERT, row)
-                bare.execute("INSERT INTO fulltext (rowid, content, tags) VALUES (?, ?, ?)", (number, row[19], row[17]))
-            wall.append(time.perf_counter() - began)
-    results["one commit each, bare"] = _rate(wall, took, count)
+    numbers = count_from(1)
+    results[BARE_ROWS] = _one_by_one(lambda memory: stores.write_bare_row(bare, next(numbers), memory), some[-1])
     bare.close()
     results["fsync_p50_ms_after"] = fsync_ms(folder)
     return results
 
 
-def _write_from(store: Store, memories: list[Any], writers: int) -> dict[str, Any]:
+@dataclass
+class Commits:
+    """How often any connection of this process has committed; in WAL mode with FULL each commit is one sync."""
+
+    total: int = 0
+
+    def watch(self, connection: apsw.Connection) -> None:
+        connection.set_commit_hook(self._one_more)
+
+    def _one_more(self) -> bool:
+        self.total += 1
+        return False
+
+
+@contextmanager
+def counted_commits() -> Generator[Commits]:
+    """Count the commits of all connections that are opened meanwhile."""
+    commits = Commits()
+    apsw.connection_hooks.append(commits.watch)
+    try:
+        yield commits
+    finally:
+        apsw.connection_hooks.remove(commits.watch)
+
+
+def _one_by_one(write: Callable[[Memory], object], memories: Sequence[Memory]) -> dict[str, Any]:
+    wall: list[float] = []
+    with Once() as took:
+        for memory in memories:
+            began = time.perf_counter()
+            write(memory)
+            wall.append(time.perf_counter() - began)
+    return _rate(wall, took, len(memories))
+
+
+def _write_from(store: Store, memories: Sequence[Memory], writers: int) -> dict[str, Any]:
     wall: list[float] = []
 
-    def work(mine: list[Any]) -> None:
+    def work(mine: Sequence[Memory]) -> None:
         for memory in mine:
             began = time.perf_counter()
             store.records.write([Put(memory)])

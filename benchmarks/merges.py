@@ -1,0 +1,104 @@
+"""FTS5's merge settings under a continuous load of small commits: `python -m benchmarks.merges`.
+
+Every commit leaves a segment in the full-text index. `automerge` says how many segments of one level are merged bit by
+bit as the writing goes on, `crisismerge` how many are merged at once, whatever it takes. Fewer merges make writing
+cheaper and searching dearer: a search visits every segment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+from benchmarks import corpus, stores
+from recollect.domain.changes import Put
+from recollect.domain.query import Or, Term
+from recollect.domain.question import Filter
+
+SETTINGS = ((2, 16), (4, 16), (8, 16), (16, 16), (4, 64), (8, 64), (16, 64), (0, 64))
+"""Pairs of automerge and crisismerge; FTS5's own are 4 and 16."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one setting costs: CPU of a write, a dear commit and a search, and what is written for a write."""
+
+    write_us: float
+    commit_p99_us: float
+    written_kb: float
+    segments: int
+    search_us: float
+
+
+def main() -> None:
+    """Measure every setting on the same texts and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.merges", description=__doc__)
+    parser.add_argument("--writes", type=int, default=8_000)
+    parser.add_argument("--group", type=int, default=16, help="how many writes share a commit")
+    given = parser.parse_args()
+    texts = corpus.make(given.writes)
+    print("| automerge | crisismerge | CPU µs a write | commit p99, CPU µs | KB a write | segments | search, CPU µs |")
+    print("|---|---|---|---|---|---|---|")
+    for automerge, crisismerge in SETTINGS:
+        with tempfile.TemporaryDirectory() as folder:
+            found = measure(Path(folder) / "store.db", texts, given.group, automerge, crisismerge)
+        print(
+            f"| {automerge} | {crisismerge} | {found.write_us:.0f} | {found.commit_p99_us:.0f} | {found.written_kb:.1f}"
+            f" | {found.segments} | {found.search_us:.0f} |",
+            flush=True,
+        )
+
+
+def measure(path: Path, texts: corpus.Corpus, group: int, automerge: int, crisismerge: int) -> Found:
+    """Write all texts in groups, each a commit, then ask for words."""
+    store = stores.open_waiting(path)
+    own = apsw.Connection(str(path))
+    for name, value in (("automerge", automerge), ("crisismerge", crisismerge)):
+        own.execute("INSERT INTO fulltext (fulltext, rank) VALUES (?, ?)", (name, value))
+    memories = [memory for piece in texts.memories() for memory in piece]
+    commits: list[float] = []
+    written = -_written()
+    for first in range(0, len(memories), group):
+        before = time.process_time()
+        store.records.write([Put(memory) for memory in memories[first : first + group]])
+        commits.append(time.process_time() - before)
+    written += _written()
+    searches = [Or(tuple(Term(word) for word in question.split())) for question in texts.questions(40)]
+    assert store.text is not None
+    asked: list[float] = []
+    for query in searches * 2:  # the first round fills caches
+        before = time.process_time()
+        store.text.match(query, Filter(), 50)
+        asked.append(time.process_time() - before)
+    segments = _segments(own)
+    own.close()
+    store.close()
+    return Found(
+        write_us=sum(commits) / len(memories) * 1e6,
+        commit_p99_us=float(np.percentile(commits, 99)) * 1e6,
+        written_kb=written / len(memories) / 1000,
+        segments=segments,
+        search_us=float(np.median(asked[len(searches) :])) * 1e6,
+    )
+
+
+def _segments(connection: apsw.Connection) -> int:
+    """Segments of the index: FTS5 numbers its pages by segment in the high bits."""
+    return int(connection.execute("SELECT count(DISTINCT id >> 37) FROM fulltext_data WHERE id >= 1 << 37").get)  # pyright: ignore
+
+
+def _written() -> int:
+    """Bytes that this process has handed to the system for writing; 0 where the system does not tell."""
+    told = Path("/proc/self/io")
+    lines = told.read_text("ascii").splitlines() if told.exists() else []
+    return next((int(line.split()[1]) for line in lines if line.startswith("wchar")), 0)
+
+
+if __name__ == "__main__":
+    main()
