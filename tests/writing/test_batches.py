@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -16,8 +17,7 @@ from recollect.ports import Store
 from recollect.stores.sqlite import open_sqlite
 from recollect.writing import Draft, WritePolicy, remember, remember_many
 
-from conftest import NOW  # isort: skip
-
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 TEXTS = sorted({text for pair in (*SAME, *DIFFERENT) for text in pair[:2]})
 
 
