@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
+from threading import Event
 from time import perf_counter
 
 from recollect.domain.errors import ModelUnavailable
@@ -31,6 +32,9 @@ MEANING_KINDS = frozenset({"dense", "similarity"})
 
 SECOND_WAVE = frozenset({"graph", "bridge"})
 ANCHOR_DEPTH = 50
+TURN_S = 0.01
+"""So long the vector search lets words finish that are being searched when the question is embedded. Two threads that
+work in short calls wait for each other at every one of them (the interpreter's lock), and both take longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +135,14 @@ def run_legs(
 ) -> tuple[dict[str, Found], Vector | None]:
     """Embedding and dense search run beside the others; the legs that need anchors follow."""
     wanted = [spec for spec in profile.legs if may_run(spec, plan, journal)]
-    meaning = _start_meaning(wanted, question, profile, tools, plan, journal)
+    words_done = Event()
+    meaning = _start_meaning(wanted, question, profile, tools, plan, journal, words_done)
     found: dict[str, Found] = {}
     for spec in wanted:
         run = _words_or_recent(spec, question, profile, tools.store, journal)
         if run is not None:
             _contain(spec.name, run, found, journal)
+    words_done.set()
     vector = _collect_meaning(meaning, wanted, tools.patience_ms, found, journal)
     later = [spec for spec in wanted if spec.kind in SECOND_WAVE]
     if later:
@@ -149,7 +155,13 @@ def run_legs(
 
 
 def _start_meaning(
-    wanted: list[ListSpec], question: Question, profile: Profile, tools: Tools, plan: ModePlan, journal: Journal
+    wanted: list[ListSpec],
+    question: Question,
+    profile: Profile,
+    tools: Tools,
+    plan: ModePlan,
+    journal: Journal,
+    words_done: Event,
 ) -> Future[Meaning] | None:
     """One task embeds the question and runs every dense leg, so that no worker ever waits for another."""
     specs = [spec for spec in wanted if spec.kind == "dense"]
@@ -163,6 +175,7 @@ def _start_meaning(
 
     def run() -> Meaning:
         vector = embedder.embed_query(text)
+        words_done.wait(TURN_S)
         found = {
             spec.name: _timed(lambda spec=spec: dense(vectors, question, embedder.id, vector, **spec.options))
             for spec in specs

@@ -242,7 +242,7 @@ def _hits(connection: Connection, model: int, vector: Vector, ids: Mapping[int, 
         return []
     matrix = np.frombuffer(b"".join([row[4] for row in found]), dtype="<f4").reshape(len(found), -1)
     # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
-    scores = (matrix.astype(np.float64) * vector.astype(np.float64)).sum(axis=1)
+    scores = np.vecdot(matrix.astype(np.float64), vector.astype(np.float64))
     best: dict[int, Hit] = {}
     for (key, start, stop, _, _), score in zip(found, scores.tolist()):
         row = (key >> PASSAGE_BITS) & ROW_MASK
