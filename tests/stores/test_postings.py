@@ -1,0 +1,52 @@
+"""The lists in memory say how often a memory holds a term, whatever was written since they were made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from sqlite_cases import note, put
+
+from recollect.domain.changes import Erase, Put
+from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.connection import Readers
+from recollect.stores.sqlite.postings import MOST_TIMES, Postings
+
+
+def test_terms_are_counted_and_the_counts_follow_every_change(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    readers = Readers(str(path), read_only=True)
+    old = Postings()
+
+    def listed(postings: Postings, term: str = "deploi") -> dict[int, int]:
+        with readers.reading() as connection:
+            found, times = postings.term(connection, term, postings.view(connection))
+        return dict(zip(found.tolist(), times.tolist(), strict=True))
+
+    put(store, note("a", "deploy"), note("b", "nothing"), note("c", "deployed, deploying deploys", tags=("deploy",)))
+    assert listed(old) == {1: 1, 3: 4}
+    put(store, note("d", "no deploy, no deploy"), note("e", "deploy " * 300))
+    assert listed(old) == listed(Postings()) == {1: 1, 3: 4, 4: 2, 5: MOST_TIMES}
+    assert listed(old, "nowher") == {}
+    held = store.records.fetch(["c"])[0]
+    store.records.write([Put(replace(held, content="deploy once"), expected_version=1), Erase("a")])
+    assert listed(old) == listed(Postings()) == {3: 2, 4: 2, 5: MOST_TIMES}
+    readers.close()
+    store.close()
+
+
+def test_a_search_that_looks_at_an_earlier_state_sees_no_later_memory(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    readers = Readers(str(path), read_only=True)
+    postings = Postings()
+    put(store, note("a", "deploy"))
+    with readers.reading() as early:
+        before = postings.view(early)
+        put(store, note("b", "deploy deploy"))
+        with readers.reading() as late:
+            assert postings.term(late, "deploi", postings.view(late))[0].tolist() == [1, 2]
+        assert [one.tolist() for one in postings.term(early, "deploi", before)] == [[1], [1]]
+    readers.close()
+    store.close()
