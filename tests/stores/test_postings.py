@@ -29,6 +29,8 @@ def test_terms_are_counted_and_the_counts_follow_every_change(tmp_path: Path) ->
     put(store, note("d", "no deploy, no deploy"), note("e", "deploy " * 300))
     assert listed(old) == listed(Postings()) == {1: 1, 3: 4, 4: 2, 5: MOST_TIMES}
     assert listed(old, "nowher") == {}
+    put(store, note("f", "of other things"))
+    assert listed(old, "nowher") == {} and listed(old) == listed(Postings())
     held = store.records.fetch(["c"])[0]
     store.records.write([Put(replace(held, content="deploy once"), expected_version=1), Erase("a")])
     assert listed(old) == listed(Postings()) == {3: 2, 4: 2, 5: MOST_TIMES}

@@ -161,8 +161,8 @@ def _matching(connection: Connection, expression: str, after: int, top: int) -> 
 def _holding(connection: Connection, term: str, after: int, top: int) -> tuple[Rows, Times]:
     """Every occurrence names its row. What was appended is found by FTS5, which can begin behind a row."""
     if after:
-        found, _ = _matching(connection, f'{{content tags}} : "{term}"', after, top)
-        return found, _times(connection, term, found)
+        found, none = _matching(connection, f'{{content tags}} : "{term}"', after, top)
+        return found, _times(connection, term, found) if len(found) else none
     sql = "SELECT group_concat(doc) FROM temp.instances WHERE term = ? AND doc > ? AND doc <= ?"
     each = _numbers(connection, sql, term, after, top)
     firsts = np.flatnonzero(np.diff(each, prepend=-1))
@@ -174,11 +174,13 @@ def _times(connection: Connection, term: str, found: Rows) -> Times:
     """How often some rows hold a term, by their token streams."""
     read = rows(
         connection,
-        "SELECT t.tokens, t.content_tokens FROM json_each(?) j CROSS JOIN texts t ON t.row = j.value",
+        "SELECT t.tokens, t.content_tokens, t.row FROM json_each(?) j CROSS JOIN texts t ON t.row = j.value",
         (json.dumps(found.tolist()),),
     )
-    counted = Streams([stream for stream, _ in read], [tokens for _, tokens in read]).count([token_hash(term)])
-    return np.minimum(counted.sum(axis=1), MOST_TIMES).astype(np.uint8)
+    streams = Streams([stream for stream, _, _ in read], [tokens for _, tokens, _ in read])
+    counted = np.minimum(streams.count([token_hash(term)]).sum(axis=1), MOST_TIMES)
+    times = dict(zip([row for _, _, row in read], counted.tolist()))
+    return np.array([times.get(row, 1) for row in found.tolist()], dtype=np.uint8)
 
 
 def _numbers(connection: Connection, sql: str, what: str, after: int, top: int) -> Rows:
