@@ -117,7 +117,8 @@ class TextMatches:
     compiled: str = ""
     """The engine's own form of the query, for the trace."""
     scope: ScopeCounts | None = None
-    """The same numbers for the scope alone; None where the scope is everything, or has too many matches to count."""
+    """The same numbers for the scope alone, for queries of plain alternatives (Or of units); None where the scope is
+    everything, or has too many matches to count."""
 
 
 class TextIndex(Protocol):
@@ -142,7 +143,7 @@ class TextIndex(Protocol):
     def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
         """For each of these names that some memory in scope is about (`domain.subjects`), the ids, ascending.
 
-        A name that more than `most` memories of the whole index are about says too little and is left out.
+        A name that more than `most` memories of the namespace are about says too little and is left out.
         """
         ...
 

@@ -65,6 +65,7 @@ class MemoryText:
         counts = [[tally.get(unit, NEVER) for unit in asked] for _, tally in found]
         frequencies = [sum(any(tally.get(unit, NEVER)) for tally in tallies) for unit in asked]
         inside = [tally for row, tally in zip(rows, tallies) if filter.allows(row.memory)]
+        flat = isinstance(query, Or) and len(asked) == len(query.parts)
         held = [sum(any(tally.get(unit, NEVER)) for tally in inside) for unit in asked]
         return TextMatches(
             ids=tuple(row.memory.id for row, _ in found),
@@ -75,14 +76,14 @@ class MemoryText:
             documents=len(rows),
             average_length=sum(map(_length, rows)) / len(rows) if rows else 0.0,
             compiled=written(query),
-            scope=ScopeCounts(len(inside), np.array(held, dtype=np.float64)) if limit > 0 else None,
+            scope=ScopeCounts(len(inside), np.array(held, dtype=np.float64)) if limit > 0 and flat else None,
         )
 
     def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
         with self._shelf.lock:
             memories = [row.memory for row in self._shelf.contents.rows.values()]
         subjects: dict[Words, list[Memory]] = {}
-        for memory in memories:
+        for memory in (one for one in memories if one.scope.namespace == filter.namespace):
             subjects.setdefault(subject(memory), []).append(memory)
         known = {name: subjects[name] for name in names if name and 0 < len(subjects.get(name, ())) <= most}
         found = {name: sorted(one.id for one in held if filter.allows(one)) for name, held in known.items()}

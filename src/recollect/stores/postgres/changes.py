@@ -10,7 +10,7 @@ from recollect.domain.errors import Conflict, NotFound
 from recollect.domain.memory import Link, Memory, same_text, tombstone_hash
 from recollect.domain.times import to_ms
 from recollect.stores.postgres.connection import Connection, one, rows, run
-from recollect.stores.postgres.inserting import enqueue, insert, replace_text
+from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.rows import (
@@ -94,6 +94,8 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
     replace_text(number, old, memory, writing)
     if not memory.sensitive and (memory.content != old.content or old.sensitive):
         enqueue(namespace, [number], connection)
+    if (memory.content, memory.sensitive) != (old.content, old.sensitive):
+        renew_followers(namespace, [number], connection)
 
 
 def _check_version(change: Put, old: Memory | None) -> None:
@@ -166,6 +168,7 @@ def _erase(change: Erase, writing: Writing) -> None:
     number, memory = stored
     namespace = memory.scope.namespace
     writing.count(namespace, writing.tokens.text(memory.content, memory.tags), not memory.sensitive, -1)
+    renew_followers(namespace, [number], connection)
     run(connection, "DELETE FROM memories WHERE namespace = %s AND number = %s", (namespace, number))
     if change.tombstone:
         secret = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")

@@ -15,6 +15,7 @@ from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import place
 from recollect.stores.sqlite.rows import decode, is_sound, text_number
+from recollect.stores.sqlite.subjects import subject_number
 from recollect.stores.sqlite.vectors import vector_checksum
 
 REPORTED = 20
@@ -67,9 +68,9 @@ def _memories(connection: Connection, tokens: Tokens) -> Found:
     """Checksums and hashes of the memories, their token streams, and every sum that writes keep."""
     sums: Counter[tuple[str, str, str]] = Counter()
     streams = {
-        (namespace, number): (split, bytes(stream))
-        for namespace, number, split, stream in pages(
-            connection, "m.content_tokens, m.tokens", "texts", "m.namespace, m.number"
+        (namespace, number): (split, bytes(stream), about)
+        for namespace, number, split, stream, about in pages(
+            connection, "m.content_tokens, m.tokens, m.about", "texts", "m.namespace, m.number"
         )
     }
     for namespace, number, hashed, *row in pages(
@@ -82,8 +83,8 @@ def _memories(connection: Connection, tokens: Tokens) -> Found:
         if text_number(memory.content) != hashed:
             yield "text-hash", f"memory {memory.id} has a wrong text hash"
         text = tokens.text(memory.content, memory.tags)
-        if streams.get((namespace, number)) != (text.content_tokens, text.stream):
-            yield "tokens", f"memory {memory.id} has a wrong token stream"
+        if streams.get((namespace, number)) != (text.content_tokens, text.stream, subject_number(memory)):
+            yield "tokens", f"memory {memory.id} has a wrong token stream or subject"
         sums["memories", namespace, ""] += 1
         sums["able", namespace, ""] += not memory.sensitive
         sums["tokens", namespace, ""] += text.size

@@ -7,12 +7,13 @@ from typing import Any
 
 from recollect.domain.changes import Change, Put
 from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import Memory, tombstone_hash
+from recollect.domain.memory import EPISODE, TURNS_BEFORE, Memory, tombstone_hash
 from recollect.domain.times import to_ms
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import vector_text
 from recollect.stores.sqlite.rows import SOURCE, encode, text_number
+from recollect.stores.sqlite.subjects import subject_number
 
 WORTH_IT = 8
 AT_ONCE = 1_000
@@ -30,9 +31,23 @@ INSERT = (
     + ")"
 )
 INSERT_TEXTS = (
-    "INSERT INTO texts (namespace, number, content_tokens, length, terms, tokens) SELECT a, b, c, d, e::tsvector, f"
-    " FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::bytea[]) AS u (a, b, c, d, e, f)"
+    "INSERT INTO texts (namespace, number, content_tokens, length, terms, tokens, about)"
+    " SELECT a, b, c, d, e::tsvector, f, g"
+    " FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::bytea[], %s::bigint[])"
+    " AS u (a, b, c, d, e, f, g)"
 )
+
+
+# The turns behind each of these turns that have vectors; an index serves the order.
+FOLLOWERS = """
+SELECT DISTINCT f.number FROM memories t, LATERAL (
+    SELECT f.number FROM memories f WHERE f.namespace = t.namespace AND f.session = t.session
+    AND f.project IS NOT DISTINCT FROM t.project AND f.type = 'episode'
+    AND (f.created_at, f.number) > (t.created_at, t.number) ORDER BY f.created_at, f.number LIMIT %(most)s
+) f
+WHERE t.namespace = %(namespace)s AND t.number = ANY (%(numbers)s) AND t.type = 'episode' AND t.session IS NOT NULL
+AND EXISTS (SELECT 1 FROM vectors v WHERE v.namespace = t.namespace AND v.number = f.number) ORDER BY 1
+"""
 
 
 def insert_all(changes: Sequence[Change], writing: Writing) -> bool:
@@ -96,6 +111,12 @@ def insert(memories: Sequence[Memory], writing: Writing) -> None:
             by_namespace.setdefault(memory.scope.namespace, []).append(number)
     for namespace, able in by_namespace.items():
         enqueue(namespace, able, connection)
+    turns: dict[str, list[int]] = {}
+    for memory, number in zip(memories, numbers):
+        if memory.type == EPISODE and memory.scope.session is not None:
+            turns.setdefault(memory.scope.namespace, []).append(number)
+    for namespace, new in turns.items():
+        renew_followers(namespace, new, connection)
 
 
 def require_storable(row: Sequence[Any]) -> None:
@@ -108,7 +129,15 @@ def index(numbers: Sequence[int], memories: Sequence[Memory], writing: Writing) 
     """Enter memories into everything that finds them by words."""
     texts = [writing.tokens.text(memory.content, memory.tags) for memory in memories]
     columns = [
-        (memory.scope.namespace, number, text.content_tokens, text.size, vector_text(memory, text), text.stream)
+        (
+            memory.scope.namespace,
+            number,
+            text.content_tokens,
+            text.size,
+            vector_text(memory, text),
+            text.stream,
+            subject_number(memory),
+        )
         for number, memory, text in zip(numbers, memories, texts)
     ]
     run(writing.connection, INSERT_TEXTS, [list(column) for column in zip(*columns)])
@@ -122,6 +151,15 @@ def replace_text(number: int, old: Memory, memory: Memory, writing: Writing) -> 
     writing.count(namespace, writing.tokens.text(old.content, old.tags), not old.sensitive, -1)
     run(writing.connection, "DELETE FROM texts WHERE namespace = %s AND number = %s", (namespace, number))
     index([number], [memory], writing)
+
+
+def renew_followers(namespace: str, numbers: Sequence[int], connection: Connection) -> None:
+    """The turns that were embedded together with these turns of conversations wait again: they have changed or will."""
+    found = rows(connection, FOLLOWERS, {"numbers": list(numbers), "namespace": namespace, "most": TURNS_BEFORE})
+    followers = [number for (number,) in found]
+    if followers:
+        run(connection, "DELETE FROM vectors WHERE namespace = %s AND number = ANY (%s)", (namespace, followers))
+        enqueue(namespace, followers, connection)
 
 
 def enqueue(namespace: str, numbers: Sequence[int], connection: Connection) -> None:

@@ -109,10 +109,12 @@ CREATE TABLE texts (
     length int NOT NULL,
     terms tsvector NOT NULL,
     tokens bytea NOT NULL,
+    about bigint,
     PRIMARY KEY (namespace, number),
     FOREIGN KEY (namespace, number) REFERENCES memories (namespace, number) ON DELETE CASCADE
 );
 ALTER TABLE texts ALTER COLUMN tokens SET STORAGE EXTERNAL;
+CREATE INDEX texts_about ON texts (namespace, about) WHERE about IS NOT NULL;
 CREATE INDEX texts_terms ON texts USING gin (terms) WITH (gin_pending_list_limit = 256);
 CREATE TABLE terms (
     namespace text COLLATE "C" NOT NULL, term text COLLATE "C" NOT NULL, memories bigint NOT NULL,

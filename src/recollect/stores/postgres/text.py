@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from recollect.domain.errors import InvalidInput
 from recollect.domain.query import And, Node, Not, Or, Unit, units
 from recollect.domain.question import Filter
+from recollect.domain.subjects import Words
 from recollect.domain.times import to_ms
-from recollect.ports import TextMatches
+from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, Server, one, rows
@@ -25,6 +26,7 @@ from recollect.stores.postgres.filters import conditions, scope_query
 from recollect.stores.postgres.ledger import totals
 from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, phrase_bytes, quoted, unit_query
 from recollect.stores.sqlite.expressions import Run, finders
+from recollect.stores.sqlite.subjects import number_of
 from recollect.stores.sqlite.tokens import TOKEN_BYTES, Streams, token_hash
 
 Truth: TypeAlias = NDArray[np.bool_]
@@ -74,6 +76,7 @@ class PostgresText:
             search = Search(query, runs, filter, limit, held, documents, average)
             text, found = _find(connection, search) if limit > 0 and documents else ("", [])
             ids, lengths, counts = self._count(connection, found, asked, search)
+            flat = isinstance(query, Or) and len(asked) == len(query.parts)
             return TextMatches(
                 ids=ids,
                 lengths=lengths,
@@ -83,9 +86,25 @@ class PostgresText:
                 documents=documents,
                 average_length=average,
                 compiled=text,
+                scope=_scope_counts(connection, filter, counts) if flat and 0 < documents < LARGE_INDEX else None,
             )
 
         return self._server.read(work, filter.namespace)
+
+    def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
+        numbers = {number: name for name in names if (number := number_of(filter.namespace, name)) is not None}
+        scope = conditions(filter)
+        query = (
+            "SELECT t.about, m.id FROM unnest(%s::bigint[]) j (about) JOIN texts t ON t.namespace = %s"
+            " AND t.about = j.about JOIN memories m ON m.namespace = t.namespace AND m.number = t.number"
+            f" WHERE {scope.sql} AND (SELECT count(*) FROM (SELECT 1 FROM texts x WHERE x.namespace = t.namespace"
+            " AND x.about = j.about LIMIT %s) held) <= %s ORDER BY m.id"
+        )
+        values = (list(numbers), filter.namespace, *scope.values, most + 1, most)
+        memories: dict[Words, list[str]] = {}
+        for number, id in self._server.read(lambda connection: rows(connection, query, values), filter.namespace):
+            memories.setdefault(numbers[number], []).append(id)
+        return memories
 
     def tokens(self, text: str) -> list[str]:
         return self._tokens.tokens(text)
@@ -174,6 +193,13 @@ class PostgresText:
             elif run.tokens:
                 counts[:, at, :] = streams.count([token_hash(token) for token in run.tokens])
         return counts
+
+
+def _scope_counts(connection: Connection, filter: Filter, counts: NDArray[np.float64]) -> ScopeCounts | None:
+    """The size of the scope beside the counts of its matches, all of which were counted."""
+    scope = conditions(filter)
+    size = one(connection, f"SELECT count(*) FROM memories m WHERE {scope.sql}", scope.values)
+    return ScopeCounts(int(size), (counts.sum(axis=2) > 0).sum(axis=0).astype(np.float64))
 
 
 def _holds(node: Node, held: dict[Unit, Truth]) -> Truth | None:

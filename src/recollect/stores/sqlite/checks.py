@@ -103,7 +103,7 @@ def _texts(connection: Connection) -> Found:
         words |= text.words
         if text.stream != stream or text.content_tokens != split:
             yield "tokens", f"memory row {row} has a wrong token stream"
-        if stored_number(content, metadata) != about:
+        if stored_number(namespace, content, metadata) != about:
             yield "subject", f"memory row {row} is listed under a wrong subject"
     if (counter(connection, "documents"), counter(connection, "tokens")) != (documents, total):
         yield "counters", "the counts of memories or tokens are wrong"

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.errors import InvalidInput, Timeout
-from recollect.domain.query import Node, Unit, units
+from recollect.domain.query import Node, Or, Unit, units
 from recollect.domain.question import Filter
 from recollect.domain.subjects import Words
 from recollect.ports import ScopeCounts, TextMatches
@@ -82,7 +82,8 @@ class SqliteText:
             if limit > 0 and documents:
                 compiled, found, complete = find(connection, search, self._postings)
             ids, lengths, counts, held = self._count(connection, found, asked, search)
-            scope = self._scope_counts(connection, search, held) if complete else None
+            counted = complete and isinstance(query, Or) and len(asked) == len(query.parts)
+            scope = self._scope_counts(connection, search, held) if counted else None
         return TextMatches(
             ids=ids,
             lengths=lengths,
@@ -96,7 +97,7 @@ class SqliteText:
         )
 
     def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
-        numbers = {number: name for name in names if (number := number_of(name)) is not None}
+        numbers = {number: name for name in names if (number := number_of(filter.namespace, name)) is not None}
         scope = conditions(filter)
         with self._readers.reading() as connection, self._bounded(connection):
             found = rows(
