@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -21,12 +22,12 @@ class Links:
         self.edges = [Link(source, "see-also", target) for source, target in edges]
         self.asked = 0
 
-    def links(self, ids: list[str]) -> list[Link]:
+    def links(self, ids: Sequence[str]) -> list[Link]:
         self.asked += len(ids)
         wanted = set(ids)
         return [one for one in self.edges if one.source in wanted or one.target in wanted]
 
-    def neighbours(self, ids: list[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
+    def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
         raise AssertionError
 
 
