@@ -16,6 +16,7 @@ MOSTLY_CAPITAL = 0.31
 """From this share of capitalised words inside sentences on, a capital says little (German nouns): only spans count."""
 
 _WORD = re.compile(r"[^\W_](?:[\w'’&./:@+-]*[\w+])?")
+_PLAIN = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?:]['\"”’)\]]*\s*$|\n\s*$|^\s*$|[-*•]\s*$")
 _IDENTIFIER = re.compile(r"(?=.*[A-Za-z])(?=.*[\d_./@:]).{3,}|[a-z]+[A-Z]\w*")
 _QUOTED = re.compile(r"[\"“‘`]([^\"”’`\n]{2,60})[\"”’`]")
@@ -75,10 +76,15 @@ def mentions(words: Words, wanted: Words) -> bool:
 
 
 def names(text: str) -> set[Words]:
-    """Everything in a text that may be the subject of another memory: its concepts, and every run of two to six words.
-
-    Runs need no capitals: a subject of several words is recognised wherever it stands, inside longer names as well.
-    """
-    words = fold(text[:MAX_CHARACTERS])
-    runs = (words[place : place + size] for place in range(len(words)) for size in range(2, MAX_NAME_WORDS + 1))
+    """Everything in a text that may be the subject of another memory: its concepts, and every run of two to six words
+    that begins with a capital or a digit, so that a name is recognised inside a longer one as well."""
+    text = text[:MAX_CHARACTERS]
+    written = _PLAIN.findall(text)
+    words = tuple(word.casefold() for word in written)
+    runs = (
+        words[place : place + size]
+        for place, word in enumerate(written)
+        if word[0].isupper() or word[0].isdigit()
+        for size in range(2, MAX_NAME_WORDS + 1)
+    )
     return {run for run in runs if len(run) > 1}.union(concepts(text))
