@@ -117,7 +117,7 @@ class TextMatches:
     compiled: str = ""
     """The engine's own form of the query, for the trace."""
     scope: ScopeCounts | None = None
-    """The same numbers for the scope alone, for queries of plain alternatives (Or of units); None where the scope is
+    """The same numbers for the scope alone, for queries of plain alternatives (`is_flat`); None where the scope is
     everything, or has too many matches to count."""
 
 

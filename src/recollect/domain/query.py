@@ -72,3 +72,12 @@ def units(node: Node | None) -> tuple[Unit, ...]:
     if node is not None:
         walk(node)
     return tuple(found)
+
+
+def is_flat(node: Node) -> bool:
+    """Whether a query asks for any of some units and for nothing else."""
+    return not isinstance(node, And | Not) and (not isinstance(node, Or) or all(map(is_unit, node.parts)))
+
+
+def is_unit(node: Node) -> bool:
+    return not isinstance(node, And | Or | Not)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from recollect.domain.memory import Memory
-from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit, units
+from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit, is_flat, units
 from recollect.domain.question import Filter
 from recollect.domain.subjects import Words, subject
 from recollect.ports import TEXT_COLUMNS, ScopeCounts, TextMatches
@@ -65,7 +65,6 @@ class MemoryText:
         counts = [[tally.get(unit, NEVER) for unit in asked] for _, tally in found]
         frequencies = [sum(any(tally.get(unit, NEVER)) for tally in tallies) for unit in asked]
         inside = [tally for row, tally in zip(rows, tallies) if filter.allows(row.memory)]
-        flat = isinstance(query, Or) and len(asked) == len(query.parts)
         held = [sum(any(tally.get(unit, NEVER)) for tally in inside) for unit in asked]
         return TextMatches(
             ids=tuple(row.memory.id for row, _ in found),
@@ -76,7 +75,7 @@ class MemoryText:
             documents=len(rows),
             average_length=sum(map(_length, rows)) / len(rows) if rows else 0.0,
             compiled=written(query),
-            scope=ScopeCounts(len(inside), np.array(held, dtype=np.float64)) if limit > 0 and flat else None,
+            scope=ScopeCounts(len(inside), np.array(held, dtype=np.float64)) if limit > 0 and is_flat(query) else None,
         )
 
     def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.errors import InvalidInput
-from recollect.domain.query import And, Node, Not, Or, Unit, units
+from recollect.domain.query import And, Node, Not, Or, Unit, is_flat, units
 from recollect.domain.question import Filter
 from recollect.domain.subjects import Words
 from recollect.domain.times import to_ms
@@ -76,7 +76,7 @@ class PostgresText:
             search = Search(query, runs, filter, limit, held, documents, average)
             text, found = _find(connection, search) if limit > 0 and documents else ("", [])
             ids, lengths, counts = self._count(connection, found, asked, search)
-            flat = isinstance(query, Or) and len(asked) == len(query.parts)
+            whole = is_flat(query) and 0 < documents < LARGE_INDEX
             return TextMatches(
                 ids=ids,
                 lengths=lengths,
@@ -86,7 +86,9 @@ class PostgresText:
                 documents=documents,
                 average_length=average,
                 compiled=text,
-                scope=_scope_counts(connection, filter, counts) if flat and 0 < documents < LARGE_INDEX else None,
+                scope=_scope_counts(connection, filter, counts)
+                if is_flat(query) and 0 < documents < LARGE_INDEX
+                else None,
             )
 
         return self._server.read(work, filter.namespace)

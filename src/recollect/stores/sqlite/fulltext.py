@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.errors import InvalidInput, Timeout
-from recollect.domain.query import Node, Or, Unit, units
+from recollect.domain.query import Node, Unit, is_flat, units
 from recollect.domain.question import Filter
 from recollect.domain.subjects import Words
 from recollect.ports import ScopeCounts, TextMatches
@@ -82,8 +82,7 @@ class SqliteText:
             if limit > 0 and documents:
                 compiled, found, complete = find(connection, search, self._postings)
             ids, lengths, counts, held = self._count(connection, found, asked, search)
-            counted = complete and isinstance(query, Or) and len(asked) == len(query.parts)
-            scope = self._scope_counts(connection, search, held) if counted else None
+            scope = self._scope_counts(connection, search, held) if complete and is_flat(query) else None
         return TextMatches(
             ids=ids,
             lengths=lengths,
