@@ -86,9 +86,7 @@ class PostgresText:
                 documents=documents,
                 average_length=average,
                 compiled=text,
-                scope=_scope_counts(connection, filter, counts)
-                if is_flat(query) and 0 < documents < LARGE_INDEX
-                else None,
+                scope=_scope_counts(connection, filter, counts) if limit > 0 and whole else None,
             )
 
         return self._server.read(work, filter.namespace)
