@@ -103,8 +103,7 @@ def page(documents: Sequence[Mapping[str, Any]]) -> str:
         clean = ours["measures"][TYPO_MEASURE]["mean"]
         wrong = ours["typos"]["means"][TYPO_MEASURE]
         typos.append(_row(name, f"{clean:.3f}", f"{wrong:.3f}", f"{100 * wrong / clean:.0f} %" if clean else ""))
-    commits = ", ".join(sorted({str(one["commit"])[:12] for one in documents}))
-    return TEXT.format(commits=commits, systems="\n".join(table), lists="\n".join(ablated), typos="\n".join(typos))
+    return TEXT.format(systems="\n".join(table), lists="\n".join(ablated), typos="\n".join(typos))
 
 
 def _gain(by_name: Mapping[str, Mapping[str, Any]], measure: str) -> str:
@@ -131,7 +130,7 @@ def _row(*cells: object) -> str:
 
 TEXT = """# Retrieval quality
 
-Written by `make quality DATA=DIR`, where DIR holds data sets in BEIR layout (`docs/evals.md`); commit {commits}.
+Written by `make quality DATA=DIR`, where DIR holds data sets in BEIR layout (`docs/evals.md`).
 `bm25` is an independent implementation, `lexical` and `dense` are the engine's legs alone; then the seed profiles as
 they are, and the default. Intervals are 95 %, from 10,000 bootstrap resamples of the questions; the last column is the
 paired difference to the best of the three single legs.
