@@ -19,7 +19,9 @@ from recollect.importers import copy_store, copying
 from recollect.importers.copying import MARK
 from recollect.ports import Embedded, Store
 from recollect.stores.memory import open_memory
+from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.sqlite import open_sqlite
+from tests.postgres_server import shared_server
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -29,12 +31,26 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str], Store]]:
     stores: list[Store] = []
 
     def opener(name: str) -> Store:
-        stores.append(open_memory() if name == "memory" else open_sqlite(tmp_path / f"{name}.db"))
+        if name.startswith("postgres"):
+            stores.append(open_postgres(shared_server().kept(str(tmp_path / name))))
+        else:
+            stores.append(open_memory() if name == "memory" else open_sqlite(tmp_path / f"{name}.db"))
         return stores[-1]
 
     yield opener
     for store in stores:
         store.close()
+    if shared_server.cache_info().currsize:
+        shared_server().end_of_test()
+
+
+ROUTES = [
+    *(("memory", "one"), ("one", "memory"), ("one", "two")),
+    *(
+        pytest.param(route, marks=pytest.mark.postgres)
+        for route in (("one", "postgres"), ("postgres", "one"), ("postgres", "postgres2"))
+    ),
+]
 
 
 def memory(number: int, **fields: object) -> Memory:
@@ -97,7 +113,7 @@ def contents(store: Store) -> dict[str, object]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("names", [("memory", "one"), ("one", "memory"), ("one", "two")], ids="-to-".join)
+@pytest.mark.parametrize("names", ROUTES, ids="-to-".join)
 def test_everything_arrives(names: tuple[str, str], opened: Callable[[str], Store]) -> None:
     source, target = (opened(name) for name in names)
     fill(source)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from psycopg import errors, sql
+from psycopg import sql
 
 from recollect.domain.errors import Conflict, InvalidInput
 from recollect.ports import Finding, Graves, StoreStats
@@ -16,9 +16,11 @@ from recollect.stores.postgres.checks import find_all
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing, totals
 from recollect.stores.postgres.lexemes import Tokens
-from recollect.stores.postgres.nearest import EXACT_SCOPE, INDEXED_DIMENSIONS, index_name
+from recollect.stores.postgres.nearest import EXACT_SCOPE, INDEXED_DIMENSIONS, has_index, index_name
 from recollect.stores.postgres.records import transact
 from recollect.stores.postgres.repairs import repair_all
+
+CHECK_S = 600.0
 
 
 class PostgresCare:
@@ -62,13 +64,15 @@ class PostgresCare:
         )
 
     def check(self, repair: bool = False) -> list[Finding]:
-        findings = self._server.read(lambda connection: find_all(connection, self._tokens))
+        findings = self._findings()
         if not repair or not findings or self._server.read_only:
             return findings
         transact(self._server, self._tokens, repair_all)
-        left = self._server.read(lambda connection: find_all(connection, self._tokens))
-        still = {(finding.kind, finding.detail) for finding in left}
+        still = {(finding.kind, finding.detail) for finding in self._findings()}
         return [replace(finding, repaired=(finding.kind, finding.detail) not in still) for finding in findings]
+
+    def _findings(self) -> list[Finding]:
+        return self._server.read(lambda connection: find_all(connection, self._tokens), seconds=CHECK_S)
 
     def backup(self, path: Path) -> None:
         raise InvalidInput(
@@ -82,23 +86,25 @@ class PostgresCare:
         return {"indexed": sum(self._build_index(*model) for model in self._server.read(_large_models))}
 
     def _build_index(self, model: int, dimension: int) -> int:
-        """Build the HNSW index of a model that has outgrown scanning, without stopping anybody's writes."""
-        table = sql.Identifier(self._server.address.schema, "vectors")
+        """Build the HNSW index of a model that has outgrown scanning, without stopping anybody's writes.
+
+        What an interrupted build left behind goes first: such an index is never used and never finished.
+        """
+        schema = self._server.address.schema
         statement = sql.SQL(
             "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {table}"
             " USING hnsw ((code::{kind}) {operators}) WHERE model = {model}"
         ).format(
             name=sql.Identifier(index_name(model)),
-            table=table,
+            table=sql.Identifier(schema, "vectors"),
             kind=sql.SQL("{}.halfvec({})").format(sql.Identifier(self._server.extension), sql.Literal(dimension)),
             operators=sql.Identifier(self._server.extension, "halfvec_ip_ops"),
             model=sql.Literal(model),
         )
-        try:
-            with self._server.plain() as connection:
-                connection.execute(statement)
-        except errors.InsufficientPrivilege:  # the owner of the tables does it: see docs/postgres.md
-            return 0
+        with self._server.plain() as connection:
+            leftover = sql.Identifier(schema, index_name(model))
+            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(leftover))
+            connection.execute(statement)
         return 1
 
     def settings(self) -> dict[str, Any]:
@@ -140,12 +146,19 @@ def _graves(connection: Connection) -> Graves:
 
 
 def _large_models(connection: Connection) -> list[tuple[int, int]]:
-    """Models with more vectors than are scanned, without an index."""
+    """Models with more vectors than are scanned and no index, unless one is being built; only their owner can."""
+    if not one(
+        connection,
+        "SELECT pg_has_role(session_user, relowner, 'USAGE') AND NOT EXISTS"
+        " (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.relid = c.oid)"
+        " FROM pg_class c WHERE c.oid = 'vectors'::regclass",
+    ):
+        return []
     known = rows(connection, "SELECT model, dimension FROM models WHERE dimension <= %s", (INDEXED_DIMENSIONS,))
     return [
         (model, dimension)
         for model, dimension in known
-        if one(connection, "SELECT to_regclass(%s) IS NULL", (index_name(model),))
+        if not has_index(connection, model)
         and one(
             connection,
             "SELECT count(*) > %s FROM (SELECT 1 FROM vectors WHERE model = %s LIMIT %s) few",

@@ -28,6 +28,8 @@ EVERYONE = "\x01everyone"
 CONNECT_S = 5
 IDLE_S = 60.0
 RECONNECT_S = 1.0
+REACH_S = 10.0
+"""A call waits so long for a connection: long enough for a restart, short enough for whoever asked."""
 ATTEMPTS = 4
 """A transaction that lost a race is made again so many times."""
 RESOLVE_S = 10.0
@@ -54,7 +56,7 @@ class Server:
             kwargs={"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S},
             min_size=1,
             max_size=address.pool,
-            timeout=wait_s,
+            timeout=min(wait_s, REACH_S),
             max_idle=IDLE_S,
             reconnect_timeout=RECONNECT_S,
             num_workers=1,
@@ -89,16 +91,19 @@ class Server:
         with translated(), self._lent() as connection:
             yield connection
 
-    def read(self, work: Callable[[Connection], Answer], namespace: str | None = None) -> Answer:
+    def read(
+        self, work: Callable[[Connection], Answer], namespace: str | None = None, seconds: float | None = None
+    ) -> Answer:
         """One consistent view for several statements; a lost connection is replaced once.
 
-        `namespace` is the tenant that may be seen; a store that is bound to one never sees another.
+        `namespace` is the tenant that may be seen; a store that is bound to one never sees another. `seconds` is what
+        a statement may take, where that is more than for a search.
         """
         tenant = self.address.namespace or namespace or EVERYONE
 
         def attempt() -> Answer:
             with self._lent() as connection:
-                self._begin(connection, READ, tenant, self._search_s)
+                self._begin(connection, READ, tenant, seconds or self._search_s)
                 try:
                     return work(connection)
                 finally:
@@ -108,7 +113,7 @@ class Server:
             try:
                 return attempt()
             except (errors.OperationalError, errors.InterfaceError) as error:
-                if not _lost(error):
+                if not _lost(error) or isinstance(error, PoolTimeout):
                     raise
                 self._drop_stale()
                 return attempt()

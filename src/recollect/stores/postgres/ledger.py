@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, one, rows, run
@@ -98,7 +99,7 @@ class Writing:
             "INSERT INTO words SELECT n, w, c, string_to_array(t, ' ') FROM"
             " unnest(%s::text[], %s::text[], %s::bigint[], %s::text[]) AS u (n, w, c, t)"
             " ON CONFLICT (namespace, word) DO UPDATE SET memories = words.memories + excluded.memories",
-            (*_columns(changed), [" ".join(sorted(trigrams(word))) for _, word, _ in changed]),
+            (*_columns(changed), [_trigrams(word) for _, word, _ in changed]),
         )
         self._drop_unused("words", "word", changed)
 
@@ -111,6 +112,11 @@ class Writing:
                 f" WHERE t.namespace = u.namespace AND t.{column} = u.name AND t.memories <= 0",
                 ([namespace for namespace, _ in fewer], [name for _, name in fewer]),
             )
+
+
+@lru_cache(maxsize=200_000)
+def _trigrams(word: str) -> str:
+    return " ".join(sorted(trigrams(word)))
 
 
 def _columns(changed: Sequence[tuple[str, str, int]]) -> tuple[list[str], list[str], list[int]]:

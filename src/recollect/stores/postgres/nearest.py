@@ -26,7 +26,7 @@ def index_name(model: int) -> str:
 def nearest(connection: Connection, model: int, vector: Vector, filter: Filter, limit: int) -> list[int]:
     """Memories in scope, at least the `limit` best where the scope is small; nearly always in a large one."""
     written = f"[{','.join(map(str, vector.tolist()))}]"
-    if not _is_small(connection, filter) and _has_index(connection, model):
+    if not _is_small(connection, filter) and has_index(connection, model):
         found = _by_index(connection, model, len(vector), written, filter, limit)
         if len(found) >= limit:
             return found
@@ -51,7 +51,8 @@ def _is_small(connection: Connection, filter: Filter) -> bool:
     return int(counted) <= EXACT_SCOPE
 
 
-def _has_index(connection: Connection, model: int) -> bool:
+def has_index(connection: Connection, model: int) -> bool:
+    """Whether the model's HNSW index is there and finished."""
     return bool(
         one(
             connection,

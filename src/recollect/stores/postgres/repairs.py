@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.checks import pages
 from recollect.stores.postgres.connection import rows, run
-from recollect.stores.postgres.inserting import index
+from recollect.stores.postgres.inserting import AT_ONCE, index
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import place
@@ -19,28 +22,31 @@ def repair_all(writing: Writing) -> None:
     _drop_broken(writing)
     for table in ("texts", "terms", "words", "counts"):
         run(writing.connection, f"DELETE FROM {table}")
-    for namespace, number, hashed, *row in list(
-        pages(writing.connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number")
-    ):
-        if not is_sound(tuple(row)):
-            continue
-        memory = decode(tuple(row))
-        index([number], [memory], writing)
+    everything = pages(writing.connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number")
+    while some := list(itertools.islice(everything, AT_ONCE)):
+        _texts(writing, some)
+    _outbox(writing)
+
+
+def _texts(writing: Writing, some: list[tuple[Any, ...]]) -> None:
+    sound = [(row[0], row[1], row[2], decode(row[3:])) for row in some if is_sound(row[3:])]
+    if sound:
+        index([number for _, number, _, _ in sound], [memory for *_, memory in sound], writing)
+    for namespace, number, hashed, memory in sound:
         if text_number(memory.content) != hashed:
             run(
                 writing.connection,
                 "UPDATE memories SET text_hash = %s WHERE namespace = %s AND number = %s",
                 (text_number(memory.content), namespace, number),
             )
-    _outbox(writing)
 
 
 def _drop_broken(writing: Writing) -> None:
     """A vector is made again from its text; a link with a wrong checksum points who knows where."""
     connection = writing.connection
     dimensions = dict(rows(connection, "SELECT model, dimension FROM models"))
-    for *key, start, stop, checksum, data in list(
-        pages(connection, "m.start, m.stop, m.checksum, m.data", "vectors", "m.namespace, m.number, m.model, m.passage")
+    for *key, start, stop, checksum, data in pages(
+        connection, "m.start, m.stop, m.checksum, m.data", "vectors", "m.namespace, m.number, m.model, m.passage"
     ):
         namespace, number, model, passage = key
         sound = vector_checksum(place(model, number, passage), start, stop, bytes(data)) == checksum
@@ -50,8 +56,8 @@ def _drop_broken(writing: Writing) -> None:
                 "DELETE FROM vectors WHERE namespace = %s AND number = %s AND model = %s",
                 (namespace, number, model),
             )
-    for namespace, source, type, target, created_at, checksum in list(
-        pages(connection, "m.created_at, m.checksum", "links", "m.namespace, m.source, m.type, m.target")
+    for namespace, source, type, target, created_at, checksum in pages(
+        connection, "m.created_at, m.checksum", "links", "m.namespace, m.source, m.type, m.target"
     ):
         if link_checksum(source, type, target, created_at) != checksum:
             run(

@@ -35,9 +35,9 @@ def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:
     with server.plain() as connection:
         version = version_of(connection, schema)
         _require_known(version, steps)
-        if version < len(steps):
-            if server.read_only:
-                raise StoreUnavailable("there is no current store at this address", "open it once for writing")
+        if version < len(steps) and server.read_only:
+            raise StoreUnavailable("there is no current store at this address", "open it once for writing")
+        if version < len(steps) or _lacks_grants(connection, server):
             _migrate(connection, server, steps)
         server.use(_extension_schema(connection))
 
@@ -80,6 +80,14 @@ def _migrate(connection: Connection, server: Server, steps: Sequence[Migration])
         if server.address.role is not None:
             names = {"schema": sql.Identifier(schema), "role": sql.Identifier(server.address.role)}
             connection.execute(sql.SQL(GRANTS).format(**names))
+
+
+def _lacks_grants(connection: Connection, server: Server) -> bool:
+    """Whether the role that transactions step down to has yet to be let in."""
+    role, schema = server.address.role, server.address.schema
+    if role is None or server.read_only:
+        return False
+    return not one(connection, "SELECT has_table_privilege(%s, %s, 'INSERT')", (role, f'"{schema}".memories'))
 
 
 def _require_extension(connection: Connection) -> None:

@@ -197,6 +197,8 @@ BEGIN
         ' WHERE w.trigrams && $1 AND is_counted(w.namespace)) found WHERE likeness >= $2'
         ' ORDER BY likeness DESC, word LIMIT $3' USING asked, minimum, most;
 END $$;
+
+REVOKE EXECUTE ON FUNCTION find_texts, count_texts, texts_holding, similar_words, is_counted FROM PUBLIC;
 """
 
 TENANT = (
@@ -229,6 +231,7 @@ WALLS = "".join(
 
 GRANTS = """
 GRANT USAGE ON SCHEMA {schema} TO {role};
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
 REVOKE INSERT, UPDATE, DELETE ON {schema}.versions, {schema}.secrets FROM {role};
