@@ -394,8 +394,8 @@ def test_an_index_is_built_and_finds_what_a_scan_finds(
     assert store.vectors is not None
     store.vectors.put("m", entries)
     scanned = store.vectors.search("m", made[-1], wanted, 20)
-    assert store.care.tidy() == {"indexed": 1}
-    assert store.care.tidy() == {"indexed": 0}
+    assert store.care.tidy()["indexed"] == 1
+    assert store.care.tidy()["indexed"] == 0
     asked: list[str] = []
     usual = nearest.rows
     monkeypatch.setattr(nearest, "rows", lambda *given: asked.append(given[1]) or usual(*given))

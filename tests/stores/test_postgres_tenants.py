@@ -81,7 +81,7 @@ def without_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
         return usual(self, query, *arguments, **named)
 
     monkeypatch.setattr(psycopg.Connection, "execute", execute)
-    monkeypatch.setattr(finding, "scope_query", lambda _: ["!'nothing'"])
+    monkeypatch.setattr(finding, "scope_query", lambda *_: ["!'nothing'"])
 
 
 @pytest.mark.parametrize("finder", FINDERS)

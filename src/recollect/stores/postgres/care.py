@@ -83,7 +83,11 @@ class PostgresCare:
     def tidy(self) -> dict[str, int]:
         if self._server.read_only:
             return {}
-        return {"indexed": sum(self._build_index(*model) for model in self._server.read(_large_models))}
+        with self._server.plain() as connection:
+            for table in (stale := self._server.read(_stale_tables)):
+                connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(self._server.address.schema, table)))
+        indexed = sum(self._build_index(*model) for model in self._server.read(_large_models))
+        return {"analyzed": len(stale), "indexed": indexed}
 
     def _build_index(self, model: int, dimension: int) -> int:
         """Build the HNSW index of a model that has outgrown scanning, without stopping anybody's writes.
@@ -143,6 +147,19 @@ def _graves(connection: Connection) -> Graves:
     key = bytes(one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'"))
     found = rows(connection, "SELECT namespace, hash FROM tombstones")
     return Graves(key, frozenset((namespace, bytes(hashed)) for namespace, hashed in found))
+
+
+def _stale_tables(connection: Connection) -> list[str]:
+    """Tables that have changed much since the planner looked at them; only their owner can make it look again."""
+    return [
+        name
+        for (name,) in rows(
+            connection,
+            "SELECT s.relname FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid"
+            " WHERE s.schemaname = current_schema() AND pg_has_role(session_user, c.relowner, 'USAGE')"
+            " AND s.n_mod_since_analyze > 1000 AND s.n_mod_since_analyze > s.n_live_tup / 10 ORDER BY s.relname",
+        )
+    ]
 
 
 def _large_models(connection: Connection) -> list[tuple[int, int]]:

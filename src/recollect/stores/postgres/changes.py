@@ -26,6 +26,8 @@ COLUMNS = ", ".join(
     f"m.{name}::text" if name in ("tags", "metadata") else f"m.{name}" for name in SOURCE.replace(" ", "").split(",")
 )
 """The columns of SOURCE, as `rows.decode` reads them."""
+NAMED = "unnest(%s::text[]) u (id), LATERAL (SELECT * FROM memories m WHERE m.id = u.id OFFSET 0) m"
+"""The memories with these ids, one by one through their index, whatever the planner believes."""
 NAMES = SOURCE.replace(" ", "").split(",")
 REPLACE = f"UPDATE memories SET {', '.join(f'{name} = %s' for name in NAMES)}, text_hash = %s"
 

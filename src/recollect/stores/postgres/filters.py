@@ -55,8 +55,10 @@ def is_whole_tenant(filter: Filter) -> bool:
     return filter == Filter(namespace=filter.namespace)
 
 
-def scope_query(filter: Filter) -> list[str]:
+def scope_query(filter: Filter, is_most: bool) -> list[str]:
     """What a full-text query must demand in addition, each a piece of tsquery text.
+
+    A tenant that `is_most` of the index is not demanded: the finders check it on what they found.
 
     The lexemes are hashes: what a namesake lets through, the conditions on the memories keep out.
     """
@@ -71,7 +73,7 @@ def scope_query(filter: Filter) -> list[str]:
         demands.append(any_of("session", filter.sessions))
     if filter.types:
         demands.append(any_of("type", filter.types))
-    if not demands:
+    if not demands and not is_most:
         demands.append(any_of("namespace", ("",)))
     demands += [f"!{_quoted(scope_token('type', filter.namespace, value))}" for value in filter.without_types]
     demands += [f"!{_quoted(scope_token('tag', filter.namespace, value))}" for value in filter.without_tags]

@@ -11,9 +11,9 @@ from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
-from recollect.stores.postgres.changes import COLUMNS, apply, buried, key_holder, namespaces_of, text_holder
-from recollect.stores.postgres.connection import Connection, Server, one, rows
-from recollect.stores.postgres.filters import conditions
+from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, text_holder
+from recollect.stores.postgres.connection import Connection, Server, one, rows, run
+from recollect.stores.postgres.filters import conditions, is_whole_tenant
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
@@ -53,7 +53,7 @@ class PostgresRecords:
         if not ids:
             return []
         found = self._server.read(
-            lambda connection: rows(connection, f"SELECT {COLUMNS} FROM memories m WHERE m.id = ANY (%s)", (list(ids),))
+            lambda connection: rows(connection, f"SELECT {COLUMNS} FROM {NAMED}", (list(dict.fromkeys(ids)),))
         )
         by_id = {row[0]: row for row in found}
         return [decode(by_id[id]) for id in ids if id in by_id]
@@ -80,20 +80,22 @@ class PostgresRecords:
             return []
         scope = conditions(filter)
         only = (
-            " AND EXISTS (SELECT 1 FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number)"
+            ", LATERAL (SELECT 1 FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number LIMIT 1) v"
             if embedded
             else ""
         )
-        found = self._server.read(
-            lambda connection: rows(
+
+        def work(connection: Connection) -> list[tuple[Any, ...]]:
+            if is_whole_tenant(filter):  # the index has the order; a planner without statistics would sort everything
+                run(connection, "SET LOCAL enable_sort = off")
+            return rows(
                 connection,
-                f"SELECT m.id, m.accessed_at FROM memories m WHERE {scope.sql}{only}"
+                f"SELECT m.id, m.accessed_at FROM memories m{only} WHERE {scope.sql}"
                 f" ORDER BY {ORDERS['accessed_at']} LIMIT %s",
                 (*scope.values, limit),
-            ),
-            filter.namespace,
-        )
-        return [Hit(id, accessed_at / 1000) for id, accessed_at in found]
+            )
+
+        return [Hit(id, accessed_at / 1000) for id, accessed_at in self._server.read(work, filter.namespace)]
 
     def lookup(
         self,

@@ -166,6 +166,29 @@ BEGIN
         USING wanted, phrases, made_from, made_before, only_ids, without_ids;
 END $$;
 
+-- The same for alternatives, each looked for by itself: cheaper than asking every found text for each of them.
+CREATE FUNCTION find_any(
+    finders tsquery[], weights double precision[], average double precision, most bigint, made_from bigint,
+    made_before bigint, only_ids text[], without_ids text[]
+) RETURNS SETOF bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    parts text;
+    conditions text := '';
+BEGIN
+    IF coalesce(made_from, made_before) IS NOT NULL OR only_ids IS NOT NULL OR without_ids IS NOT NULL THEN
+        conditions := ' AND EXISTS (SELECT 1 FROM memories m WHERE m.namespace = t.namespace'
+            ' AND m.number = t.number AND ($1 IS NULL OR m.created_at >= $1) AND ($2 IS NULL OR m.created_at < $2)'
+            ' AND ($3 IS NULL OR m.id = ANY ($3)) AND ($4 IS NULL OR m.id <> ALL ($4)))';
+    END IF;
+    SELECT string_agg(format(
+        'SELECT t.number, t.length, %s::double precision AS weight FROM texts t WHERE t.terms @@ %L::tsquery'
+        ' AND t.namespace = current_setting(''recollect.namespace'')', weight, finder) || conditions, ' UNION ALL ')
+        INTO parts FROM unnest(finders, weights) f (finder, weight);
+    RETURN QUERY EXECUTE format('SELECT number FROM (%s) found GROUP BY number, length'
+        ' ORDER BY sum(weight) / (1.3 + 0.9 * length / %s) DESC, number LIMIT %s', parts, greatest(average, 1e-9), most)
+        USING made_from, made_before, only_ids, without_ids;
+END $$;
+
 -- How many texts of the whole index hold the terms and, where it is given, the token stream of a phrase.
 CREATE FUNCTION count_texts(wanted tsquery, phrase bytea) RETURNS bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -198,7 +221,7 @@ BEGIN
         ' ORDER BY likeness DESC, word LIMIT $3' USING asked, minimum, most;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION find_texts, count_texts, texts_holding, similar_words, is_counted FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION find_texts, find_any, count_texts, texts_holding, similar_words, is_counted FROM PUBLIC;
 """
 
 TENANT = (

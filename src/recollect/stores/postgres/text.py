@@ -33,8 +33,8 @@ Truth: TypeAlias = NDArray[np.bool_]
 
 LARGE_INDEX = 20_000
 """From so many memories on, common words do not find, and only the best candidates are counted."""
-FOUND_POSTINGS = 20_000
-FOUND_SHARE = 0.04
+FOUND_POSTINGS = 6_000
+FOUND_SHARE = 0.02
 """The rarest words of a query find as long as together they are in no more memories."""
 LEAST_FINDERS = 3
 CANDIDATES = 500
@@ -54,6 +54,8 @@ class Search:
     """In how many memories each unit occurs."""
     documents: int
     average_length: float
+    is_most: bool
+    """The tenant holds most of the index: its own mark in the index would find more than it spares."""
 
 
 class PostgresText:
@@ -71,9 +73,10 @@ class PostgresText:
 
         def work(connection: Connection) -> TextMatches:
             documents, _, tokens = totals(connection)
+            own = one(connection, "SELECT memories FROM counts WHERE namespace = %s", (filter.namespace,)) or 0
             held = self._unit_frequencies(connection, asked, runs)
             average = tokens / documents if documents else 0.0
-            search = Search(query, runs, filter, limit, held, documents, average)
+            search = Search(query, runs, filter, limit, held, documents, average, 2 * own > documents)
             text, found = _find(connection, search) if limit > 0 and documents else ("", [])
             ids, lengths, counts = self._count(connection, found, asked, search)
             whole = is_flat(query) and 0 < documents < LARGE_INDEX
@@ -227,21 +230,18 @@ def _find(connection: Connection, search: Search) -> tuple[str, list[int]]:
     whole = compiled(search.query, search.runs)
     if whole is None:
         return "", []
-    large = search.documents >= LARGE_INDEX
-    flat = [unit for unit in finders(search.query) if search.runs[unit].tokens]
-    if large and flat and search.query == Or(tuple(finders(search.query))):
-        rare = [unit for unit in flat if unit not in _common(search, flat)]
-        if len(rare) < len(flat):
-            query = compiled(Or(tuple(rare)), search.runs)
-            assert query is not None
-            text, found = _ask(connection, search, query.text, CANDIDATES + 2 * search.limit, rare)
-            if len(found) >= search.limit:
+    if search.documents < LARGE_INDEX:
+        return _ask(connection, search, whole.text, None)
+    proved = whole.exact or _conjunctive_phrases(search) is not None
+    most = CANDIDATES + 2 * search.limit if proved else UNPROVED_CANDIDATES
+    alternatives = [unit for unit in finders(search.query) if search.runs[unit].tokens]
+    if proved and alternatives and isinstance(search.query, Or):
+        rare = [unit for unit in alternatives if unit not in _common(search, alternatives)]
+        for finding in (rare, alternatives):
+            text, found = _ask_any(connection, search, most, finding)
+            if len(found) >= search.limit or len(finding) == len(alternatives):
                 return text, found
-    most = None
-    if large:
-        proved = whole.exact or _conjunctive_phrases(search) is not None
-        most = CANDIDATES + 2 * search.limit if proved else UNPROVED_CANDIDATES
-    return _ask(connection, search, whole.text, most, [unit for unit in search.held if search.runs[unit].tokens])
+    return _ask(connection, search, whole.text, most)
 
 
 def _common(search: Search, flat: Sequence[Unit]) -> set[Unit]:
@@ -266,15 +266,10 @@ def _conjunctive_phrases(search: Search) -> list[bytes] | None:
     return [phrase_bytes(run.tokens) for run in runs if len(run.tokens) > 1]
 
 
-def _ask(
-    connection: Connection, search: Search, text: str, most: int | None, finding: Sequence[Unit]
-) -> tuple[str, list[int]]:
-    filter = search.filter
-    query = " & ".join([f"({text} | {quoted(ENDLESS)})", *scope_query(filter)])
-    weights = [
-        max(math.log(max((search.documents - search.held[unit] + 0.5) / (search.held[unit] + 0.5), 1e-300)), 1e-6)
-        for unit in finding
-    ]
+def _ask(connection: Connection, search: Search, text: str, most: int | None) -> tuple[str, list[int]]:
+    """All that match, or the `most` promising ones."""
+    query = " & ".join([f"({text} | {quoted(ENDLESS)})", *scope_query(search.filter, search.is_most)])
+    units_found = [unit for unit in search.held if search.runs[unit].tokens]
     found = rows(
         connection,
         "SELECT find_texts(%s, %s::bytea[], %s::tsquery[], %s::double precision[], %s, %s, %s, %s,"
@@ -282,14 +277,45 @@ def _ask(
         (
             query,
             _conjunctive_phrases(search) or [],
-            [unit_query(search.runs[unit]).text for unit in finding],
-            weights,
+            [unit_query(search.runs[unit]).text for unit in units_found],
+            [_weight(search, unit) for unit in units_found],
             search.average_length,
             most,
-            None if filter.after is None else to_ms(filter.after),
-            None if filter.before is None else to_ms(filter.before),
-            None if filter.only is None else sorted(filter.only),
-            sorted(filter.exclude) if filter.exclude else None,
+            *_unindexed(search.filter),
         ),
     )
     return query, [number for (number,) in found]
+
+
+def _ask_any(connection: Connection, search: Search, most: int, finding: Sequence[Unit]) -> tuple[str, list[int]]:
+    """The most promising of those that hold one of these units."""
+    scope = scope_query(search.filter, search.is_most)
+    queries = [" & ".join([unit_query(search.runs[unit]).text, *scope]) for unit in finding]
+    found = rows(
+        connection,
+        "SELECT find_any(%s::tsquery[], %s::double precision[], %s, %s, %s, %s, %s::text[], %s::text[])",
+        (
+            [*queries, " & ".join([quoted(ENDLESS), *scope])],
+            [*(_weight(search, unit) for unit in finding), sum(_weight(search, unit) for unit in finding)],
+            search.average_length,
+            most,
+            *_unindexed(search.filter),
+        ),
+    )
+    return " | ".join(queries), [number for (number,) in found]
+
+
+def _weight(search: Search, unit: Unit) -> float:
+    """The rarity of a unit, as BM25 has it."""
+    held = search.held[unit]
+    return max(math.log(max((search.documents - held + 0.5) / (held + 0.5), 1e-300)), 1e-6)
+
+
+def _unindexed(filter: Filter) -> tuple[Any, ...]:
+    """What of a filter the full-text index does not know: times and ids."""
+    return (
+        None if filter.after is None else to_ms(filter.after),
+        None if filter.before is None else to_ms(filter.before),
+        None if filter.only is None else sorted(filter.only),
+        sorted(filter.exclude) if filter.exclude else None,
+    )

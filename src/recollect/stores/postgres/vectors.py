@@ -18,6 +18,7 @@ from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
+from recollect.stores.postgres.changes import NAMED
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
@@ -62,8 +63,7 @@ class PostgresVectors:
             number = _checked(connection, model, vector)
             if number is None or not ids:
                 return []
-            source = "(SELECT id, namespace, number FROM memories WHERE id = ANY (%s) OFFSET 0) m"
-            return _hits(connection, number, vector, source, list(ids))
+            return _hits(connection, number, vector, NAMED, list(dict.fromkeys(ids)))
 
         return {hit.id: hit for hit in self._server.read(work)}
 
@@ -223,8 +223,7 @@ def _as_put(connection: Connection, model: int, ids: list[str]) -> dict[str, Emb
     for id, content, *row in rows(
         connection,
         "SELECT m.id, m.content, v.start, v.stop, v.data, v.checksum, v.number, v.passage"
-        " FROM (SELECT id, namespace, number, content FROM memories WHERE id = ANY (%s) OFFSET 0) m,"
-        " LATERAL (SELECT * FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number"
+        f" FROM {NAMED}, LATERAL (SELECT * FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number"
         f" AND v.model = {model} OFFSET 0) v ORDER BY m.id, v.passage",
         (ids,),
     ):
