@@ -3,7 +3,8 @@
     python -m benchmarks.hook_latency [--memories 10000] [--prompts 200] [--embedder default]
 
 Each number is the whole life of one `recollect hook UserPromptSubmit` process, from before it is started until it has
-ended, as the agent sees it. Prints facts; judges nothing.
+ended, as the agent sees it. Other work on the machine lengthens it, so the load average, the life of a Python that does
+nothing and the processor time of hook and daemon are told beside it. Prints facts; judges nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -31,6 +33,7 @@ PARTS = (
 )
 FACTS = ("runs on", "was moved to", "depends on", "must never use", "is tested with", "falls back to")
 THINGS = ("PostgreSQL", "Redis", "SQLite in WAL mode", "Kafka", "the old API", "S3", "a cron job", "gRPC", "Nginx")
+UNMEASURED = 5
 REASONS = ("because of latency", "since the outage in May", "to save money", "until the audit", "by team decision")
 
 
@@ -55,12 +58,31 @@ def filled(home: Path, count: int, chance: random.Random) -> None:
         memory.upkeep()
 
 
-def timed(command: list[str], payload: dict[str, Any], environment: dict[str, str]) -> tuple[float, bool]:
-    """Milliseconds of one hook process, and whether it gave context."""
-    given = json.dumps(payload).encode()
-    start = time.perf_counter()
-    done = subprocess.run(command, input=given, capture_output=True, env=environment, check=True)
-    return (time.perf_counter() - start) * 1000, b"additionalContext" in done.stdout
+class Life:
+    """One process from its start to its end: how long it took, what it cost, and whether it gave context."""
+
+    def __init__(self, command: list[str], payload: dict[str, Any], environment: dict[str, str]) -> None:
+        given = json.dumps(payload).encode()
+        before, start = _spent_by_children(), time.perf_counter()
+        done = subprocess.run(command, input=given, capture_output=True, env=environment, check=True)
+        self.ms = (time.perf_counter() - start) * 1000
+        self.cpu_ms = (_spent_by_children() - before) * 1000
+        self.answered = b"additionalContext" in done.stdout
+
+
+def _spent_by_children() -> float:
+    """Processor seconds of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _spent_by(process: int) -> float:
+    """Processor seconds of a living process, to a hundredth; Linux only, nothing elsewhere."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -76,27 +98,30 @@ def measure(home: Path, arguments: argparse.Namespace, chance: random.Random) ->
         try:
             daemon.stdout.readline()
             hook = [str(Path(sys.executable).parent / "recollect"), "hook", "UserPromptSubmit", "--agent", "claude"]
-            taken: list[float] = []
-            answered = 0
+            lives: list[Life] = []
+            spent = 0.0
             # A few unmeasured prompts first: the first one of a day also loads the model.
-            for number in range(-5, arguments.prompts):
+            for number in range(-UNMEASURED, arguments.prompts):
                 payload = {"session_id": f"s{number}", "cwd": str(home), "prompt": prompt(chance)}
-                ms, found = timed(hook, payload, environment)
-                if number >= 0:
-                    taken.append(ms)
-                    answered += found
-            bare = [timed([sys.executable, "-c", "pass"], {}, environment)[0] for _ in range(20)]
+                spent = _spent_by(daemon.pid) if number == 0 else spent
+                lives.append(Life(hook, payload, environment))
+            lives = lives[UNMEASURED:]
+            spent = _spent_by(daemon.pid) - spent
+            bare = [Life([sys.executable, "-c", "pass"], {}, environment) for _ in range(20)]
         finally:
             daemon.terminate()
     return {
         "memories": arguments.memories,
         "prompts": arguments.prompts,
         "embedder": os.environ["RECOLLECT_EMBEDDER"],
-        "with_context": answered,
-        "p50_ms": round(percentile(taken, 0.5), 1),
-        "p95_ms": round(percentile(taken, 0.95), 1),
-        "max_ms": round(max(taken), 1),
-        "bare_python_p50_ms": round(percentile(bare, 0.5), 1),
+        "with_context": sum(one.answered for one in lives),
+        "p50_ms": round(percentile([one.ms for one in lives], 0.5), 1),
+        "p95_ms": round(percentile([one.ms for one in lives], 0.95), 1),
+        "max_ms": round(max(one.ms for one in lives), 1),
+        "hook_cpu_p50_ms": round(percentile([one.cpu_ms for one in lives], 0.5), 1),
+        "daemon_cpu_ms": round(spent / len(lives) * 1000, 1),
+        "bare_python_p50_ms": round(percentile([one.ms for one in bare], 0.5), 1),
+        "bare_python_cpu_p50_ms": round(percentile([one.cpu_ms for one in bare], 0.5), 1),
         "load_average": [round(one, 1) for one in os.getloadavg()],
     }
 

@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from math import sqrt
 from pathlib import Path
@@ -47,15 +47,16 @@ def path_of(folder: Path, session: str) -> Path:
 
 
 def write(folder: Path, recollection: Recollection) -> Path:
-    """Write to a temporary file, sync, rename: a reader sees the old file or the new one, never a part."""
+    """Write to a temporary file, then rename: a reader sees the old file or the new one, never a part.
+
+    It is not synced: an agent waits for this, and a file that a power failure damaged is no recollection.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     target = path_of(folder, recollection.session)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".writing-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(asdict(recollection), file)
-            file.flush()
-            os.fsync(file.fileno())
+            file.write(json.dumps({field.name: getattr(recollection, field.name) for field in fields(recollection)}))
         Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

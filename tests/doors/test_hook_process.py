@@ -293,6 +293,30 @@ def test_the_fast_path_loads_nothing_heavy(running: tuple[Path, Daemon]) -> None
     assert [one for one in loaded if any(one == bad or one.startswith(f"{bad}.") for bad in FORBIDDEN)] == []
 
 
+def test_before_the_daemon_is_asked_no_regular_expressions_are_loaded(running: tuple[Path, Daemon]) -> None:
+    """They cost as much as the start of Python; while the daemon thinks they cost nothing."""
+    home, _ = running
+    source = str(Path(block.__file__).parents[3])
+    check = (
+        f"import sys; sys.path.insert(0, {source!r})\n"
+        "from recollect.doors.hook import injecting, running\n"
+        "load = injecting._block\n"
+        "def loading():\n"
+        "    print(*sorted(sys.modules), file=sys.stderr, flush=True)\n"
+        "    return load()\n"
+        "injecting._block = loading\n"
+        "running.main(['UserPromptSubmit', '--agent', 'claude'])\n"
+    )
+    environment = {**os.environ, **BASE, **PATIENT, "RECOLLECT_HOME": str(home)}
+    given = json.dumps(prompt("claude", "early", "which database in production?")).encode()
+    command = [sys.executable, "-S", "-c", check]
+    done = subprocess.run(command, input=given, capture_output=True, env=environment, timeout=120, check=True)
+    assert b"PostgreSQL" in done.stdout
+    first, second = (set(line.split()) for line in done.stderr.decode().splitlines()[:2])
+    assert not {"re", "json", "enum", "functools", "collections"} & first
+    assert "re" in second
+
+
 # --- no daemon answers ------------------------------------------------------------------------------------------------
 
 

@@ -116,7 +116,7 @@ def test_the_recollection_file_is_replaced_whole_and_private(engine: Engine, mon
     def crash(*args: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(recollection.os, "fsync", crash)
+    monkeypatch.setattr(recollection.json, "dumps", crash)
     with pytest.raises(OSError, match="disk full"):
         engine.recollect("deploy again", "../../etc/passwd", force=True)
     assert [one.read_bytes() for one in folder.iterdir()] == [before]

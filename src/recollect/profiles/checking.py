@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -24,7 +25,8 @@ class Wrong(Exception):
         self.message = message
 
 
-def options_of(accepts: Callable[..., Any] | type) -> dict[str, Any]:
+@cache
+def options_of(accepts: Callable[..., Any] | type) -> Mapping[str, Any]:
     """The options of a stage function (keyword-only parameters) or of an options dataclass: name → annotation."""
     hints = get_type_hints(accepts, include_extras=True)
     if is_dataclass(accepts):

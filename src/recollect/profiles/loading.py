@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -42,16 +42,14 @@ MAX_WEIGHT = 100.0
 
 def builtin_names() -> list[str]:
     """The profiles that come with recollect."""
-    return list(_builtin())
+    return sorted(_builtin())
 
 
-@lru_cache(maxsize=1)
-def _builtin() -> dict[str, str]:
-    """The texts of the built-in profiles by name; they do not change while the program runs."""
-    files = {
-        one.name.removesuffix(".toml"): one for one in resources.files(PACKAGE).iterdir() if one.name.endswith(".toml")
-    }
-    return {name: files[name].read_text(encoding="utf-8") for name in sorted(files)}
+@cache
+def _builtin() -> Mapping[str, str]:
+    """The texts of the profiles in the package, which do not change while it runs."""
+    files = [one for one in resources.files(PACKAGE).iterdir() if one.name.endswith(".toml")]
+    return {one.name.removesuffix(".toml"): one.read_text(encoding="utf-8") for one in files}
 
 
 def names(folder: Path | None = None) -> list[str]:
@@ -112,6 +110,12 @@ def _read_file(path: Path) -> str:
 
 
 def _parsed(text: str, source: str) -> Table:
+    """The profile's table, for the caller to change."""
+    return deepcopy(_parsed_once(text, source))
+
+
+@lru_cache(maxsize=64)
+def _parsed_once(text: str, source: str) -> Table:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -122,7 +126,7 @@ def _with_parents(table: Table, folder: Path | None, depth: int) -> Table:
     """`extends` names a profile to start from: tables are merged, lists and values replaced."""
     parent = table.get("extends")
     if parent is None:
-        return deepcopy(table)
+        return table
     if depth >= MAX_PARENTS:
         raise Wrong("extends", f"more than {MAX_PARENTS} profiles build on one another")
     text, source = read(str(parent), folder)

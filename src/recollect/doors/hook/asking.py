@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 from recollect.doors.hook import home as places
-from recollect.doors.hook.documents import parsed
+from recollect.doors.hook.documents import dumped, parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from recollect.doors.hook.deadline import Deadline
@@ -37,12 +36,14 @@ class Refused(NoAnswer):
     """The daemon answered that it will not do this, now or later."""
 
 
-def ask(home: str, path: str, document: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
-    """The daemon's answer to a POST, or NotRunning or NoAnswer."""
+def ask(
+    home: str, path: str, document: dict[str, Any], deadline: Deadline, meanwhile: Callable[[], object] | None = None
+) -> dict[str, Any]:
+    """The daemon's answer to a POST, or NotRunning or NoAnswer. `meanwhile` is done while the daemon thinks."""
     secret = places.token(home)
     if not secret:
         raise NotRunning
-    request = _request(path, secret, json.dumps(document).encode())
+    request = _request(path, secret, dumped(document).encode())
     for place in places.addresses(home):
         connection = _socket_for(place)
         try:
@@ -55,7 +56,7 @@ def ask(home: str, path: str, document: dict[str, Any], deadline: Deadline) -> d
             connection.close()
             continue
         try:
-            return talk(connection, request, deadline)
+            return talk(connection, request, deadline, meanwhile)
         finally:
             connection.close()
     raise NotRunning
@@ -70,12 +71,16 @@ def _socket_for(place: str | tuple[str, int]) -> _socket.socket:
     return _socket.socket(_socket.AF_INET6 if ":" in place[0] else _socket.AF_INET, _socket.SOCK_STREAM)
 
 
-def talk(connection: Connection, request: bytes, deadline: Deadline) -> dict[str, Any]:
-    """Send, then read to the end of the answer, for as long as there is time."""
+def talk(
+    connection: Connection, request: bytes, deadline: Deadline, meanwhile: Callable[[], object] | None = None
+) -> dict[str, Any]:
+    """Send, do what is to be done meanwhile, then read to the end of the answer, for as long as there is time."""
     received = b""
     try:
         connection.settimeout(_time_for(deadline))
         connection.sendall(request)
+        if meanwhile is not None:
+            meanwhile()
         while not _is_whole(received):
             connection.settimeout(_time_for(deadline))
             piece = connection.recv(65536)

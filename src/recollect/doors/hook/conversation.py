@@ -6,12 +6,10 @@ Losing it costs a repetition, so nothing here is worth waiting or failing for.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
 
-from recollect.doors.hook.documents import as_list, as_text
+from recollect.doors.hook.documents import as_list, as_text, dumped
 from recollect.doors.hook.home import read_document
 
 TYPE_CHECKING = False
@@ -23,6 +21,7 @@ MOST_SHOWN = 1000
 MOST_HEARD = 64
 KEPT_DAYS = 30
 MOST_PRUNED = 2000
+PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 class Conversation:
@@ -59,7 +58,7 @@ class Conversation:
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
             with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
-                json.dump(known, file)
+                file.write(dumped(known))
             os.replace(temporary, self._path)  # noqa: PTH105
         except OSError:
             return
@@ -83,7 +82,7 @@ def prune(home: str) -> None:
 
 def _file_name(session: str) -> str:
     """The session itself where it is a plain name, else a digest: no session can leave the folder."""
-    if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", session):
+    if 1 <= len(session) <= 80 and PLAIN.issuperset(session):
         return f"session-{session}"
     import hashlib
 

@@ -6,10 +6,9 @@ Claude Code does, which is what most others do.
 
 from __future__ import annotations
 
-import json
 import os
 
-from recollect.doors.hook.documents import as_list, as_text
+from recollect.doors.hook.documents import as_list, as_text, dumped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,12 +125,12 @@ def rendered(agent: str, kind: str, context: str) -> str:
         answer: dict[str, Any] = {"continue": True} if kind == PROMPT else {}
         if context and kind in INJECTING:
             answer["additional_context"] = context
-        return json.dumps(answer, ensure_ascii=False)
+        return dumped(answer, ascii=False)
     if not context or kind not in INJECTING:
         # Gemini CLI reads standard output as JSON in any case; the others take silence for "nothing".
         return "{}" if agent == "gemini" else ""
     specific = {"hookEventName": native_name(agent, kind), "additionalContext": context}
-    return json.dumps({"hookSpecificOutput": specific}, ensure_ascii=False)
+    return dumped({"hookSpecificOutput": specific}, ascii=False)
 
 
 def _folder(payload: Mapping[str, Any], environment: Mapping[str, str]) -> str:

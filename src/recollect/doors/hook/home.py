@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 from recollect.doors.hook.documents import parsed
@@ -68,6 +67,7 @@ def addresses(home: str) -> list[str | tuple[str, int]]:
 def recollection_path(home: str, session: str) -> str:
     """The session's recollection file, under the name that `recollect.recollection` gives it."""
     import hashlib
+    import re
 
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", session)[:40].strip(".-") or "session"
     digest = hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:12]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from recollect.doors.hook import asking, block, conversation, events
+from recollect.doors.hook import asking, conversation, events
 from recollect.doors.hook import home as places
 from recollect.doors.hook.documents import as_text
 from recollect.doors.hook.project import project_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
     from recollect.doors.hook.deadline import Deadline
@@ -20,6 +21,13 @@ MOST_OUTPUT_CHARACTERS = 9500
 START_LIMIT = 6
 START_PROFILE = "two-stage"
 START_OPTIONS = {"render.kind": "fenced", "legs.recent.embedded": False}
+
+
+def _block() -> ModuleType:
+    """What takes an answer apart, loaded while the daemon thinks: its regular expressions take milliseconds."""
+    from recollect.doors.hook import block
+
+    return block
 
 
 class Injection:
@@ -49,23 +57,26 @@ class Injection:
     def lines(self, deadline: Deadline) -> list[str]:
         """What the daemon has to say; NotRunning or NoAnswer when it says nothing."""
         if self.event.kind == events.PROMPT:
-            found = asking.ask(self.home, "/recollect", self._prompt_request(), deadline)
-            return block.lines_of(as_text(found.get("text")))
+            found = asking.ask(self.home, "/recollect", self._prompt_request(), deadline, _block)
+            return _block().lines_of(as_text(found.get("text")))
         project = project_of(self.event.cwd)
-        found = asking.ask(self.home, "/v1/recall", self._start_request(project), deadline)
-        lines = block.lines_of(as_text(found.get("rendered")))
+        found = asking.ask(self.home, "/v1/recall", self._start_request(project), deadline, _block)
+        lines = _block().lines_of(as_text(found.get("rendered")))
         if not lines and project and not self.only_project:
             found = asking.ask(self.home, "/v1/recall", self._start_request(None), deadline)
-            lines = block.lines_of(as_text(found.get("rendered")))
+            lines = _block().lines_of(as_text(found.get("rendered")))
         return lines
 
     def last_recollection(self) -> list[str]:
         """What stands in the session's file: often an answer that came too late for the prompt before this one."""
         found = places.read_document(places.recollection_path(self.home, self.event.session))
-        return block.lines_of(as_text(found.get("text")))
+        return _block().lines_of(as_text(found.get("text")))
 
     def output(self, lines: list[str]) -> str:
         """The agent's own form of the block with what it has not seen, and a note of it for the next time."""
+        if not lines and not self.event.context_is_gone:
+            return events.rendered(self.event.agent, self.event.kind, "")
+        block = _block()
         seen = () if self.asked_by_name else frozenset(self.state.shown)
         kept = block.unseen(lines, seen)
         text = events.rendered(self.event.agent, self.event.kind, block.fenced(kept))

@@ -1,0 +1,50 @@
+"""The hook's own way to read and write JSON does what the module `json` does."""
+
+from __future__ import annotations
+
+import json
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.doors.hook import documents
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def as_json_has_it(data: bytes) -> Any:
+    try:
+        found = json.loads(data.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@given(JSON)
+def test_documents_are_written_as_json_writes_them(value: Any) -> None:
+    assert documents.dumped(value) == json.dumps(value)
+    assert documents.dumped(value, ascii=False) == json.dumps(value, ensure_ascii=False)
+
+
+@given(st.dictionaries(st.text(), JSON | st.floats(allow_nan=False)), st.integers(0, 60), st.text(string.printable))
+def test_documents_are_read_as_json_reads_them(value: dict[str, Any], place: int, noise: str) -> None:
+    text = json.dumps(value)
+    for given_text in (text, f" \n{text}\t", f"{text}{noise}", text[:place] + noise + text[place:], text[:place]):
+        data = given_text.encode("utf-8", "surrogatepass")
+        assert repr(documents.parsed(data)) == repr(as_json_has_it(data))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b" ", b"\xef\xbb\xbf{}", b'\xef\xbb\xbf{"a": 1}', b"[" * 100_000, b'{"a":' * 100_000, b"{} {}", b"[1]", b"1",
+     b'{"a": NaN, "b": -Infinity, "c": 1e999}', b'{"a": "\\ud800"}', b'{"a": "\xff"}', b'{"a": "\n"}', b"nul", b'"'],
+)  # fmt: skip
+def test_odd_documents_are_read_as_json_reads_them(data: bytes) -> None:
+    assert repr(documents.parsed(data)) == repr(as_json_has_it(data))
