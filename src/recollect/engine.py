@@ -214,11 +214,11 @@ class Engine(AbstractContextManager["Engine"]):
         aliases: Mapping[str, str | Sequence[str]] | None = None,
         options: Mapping[str, Any] | None = None,
         explicit: bool = False,
+        unasked: bool = False,
     ) -> Recall:
         """The memories that matter for a query, best first, with the reason for every rank.
 
-        explicit: an agent or person asked for this by name, so the memories returned count as used; otherwise they
-        only count as seen.
+        explicit: asked for by name, so what is returned counts as used; unasked: put before a model by itself (hooks).
         """
         _check_request(query, limit, mode, sort_by, budget_tokens)
         asked_at = _moment(now) or _now()
@@ -241,6 +241,7 @@ class Engine(AbstractContextManager["Engine"]):
             sort_by=sort_by,
             budget_tokens=budget_tokens,
             aliases=aliases or {},
+            unasked=unasked,
             **chosen.query.options,
         )
         answer = pipeline.recall(question, chosen, self._tools)
@@ -270,7 +271,7 @@ class Engine(AbstractContextManager["Engine"]):
         vector = self._prompt_vector(prompt) if topic_gate else ()
         if before is not None and not force and topic_gate and recollection.same_topic(before.vector, vector):
             return before, False
-        answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
+        answer = self.recall(prompt, profile=profile, scope=scope, now=moment, unasked=not force, **asked)
         fresh = Recollection(session, moment.isoformat(), tuple(hit.id for hit in answer), answer.render(), vector)
         recollection.write(self.settings.recollections, fresh)
         return fresh, True

@@ -1,4 +1,4 @@
-"""The read path: parse ▸ legs ▸ pool ▸ signals ▸ fusion ▸ priors ▸ rerank ▸ select ▸ render.
+"""The read path: parse ▸ legs ▸ pool ▸ signals ▸ fusion ▸ priors ▸ rerank ▸ select ▸ confidence ▸ render.
 
 One function owns the flow and reads like the diagram in docs/architecture.md; every step it calls is pure except
 the legs, the pool and the reranker. A profile says which functions run, with which options.
@@ -14,6 +14,7 @@ from inspect import signature
 from time import perf_counter
 from typing import Any
 
+from recollect.domain.confidence import Confidence
 from recollect.domain.errors import RecollectError
 from recollect.domain.memory import Link, Memory
 from recollect.domain.profile import Part, Profile
@@ -33,6 +34,7 @@ from recollect.domain.recall import (
 from recollect.legs.found import Found
 from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs
 from recollect.ports import Store, Vector
+from recollect.stages import confidence
 from recollect.stages.fusion import FUSIONS
 from recollect.stages.priors import PRIORS
 from recollect.stages.rendering import RENDERERS
@@ -63,6 +65,12 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     pool = _linked(candidates, pool, question, tools.store, journal)
     kept, dropped = select(candidates, pool, question, profile)
     journal.stage("select")
+    evidence = judge(question, lists, candidates, profile, found, tools)
+    abstained = evidence is not None and not evidence.enough and bool(kept)
+    if evidence is not None and abstained:
+        kept, dropped = [], [*confidence.withheld(kept, evidence), *dropped]
+        journal.notes.append(confidence.told(evidence))
+    journal.stage("confidence")
     hits = tuple(_as_hit(one, place) for place, one in enumerate(kept, start=1))
     rendered = RENDERERS[profile.render.kind](hits, question, **profile.render.options)
     journal.stage("render")
@@ -79,9 +87,11 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         pool=len(pool.memories),
         notes=tuple(journal.notes),
         stages=journal.stages,
+        confidence=None if evidence is None else evidence.chance,
+        evidence=evidence,
         ms=round((perf_counter() - journal.started) * 1000, 3),
     )
-    return Recall(question.text, profile.name, plan.used, hits, tuple(dropped), trace, rendered=rendered)
+    return Recall(question.text, profile.name, plan.used, hits, tuple(dropped), trace, abstained, rendered)
 
 
 # --- pool, signals, fusion ------------------------------------------------------------------------------------------
@@ -259,6 +269,22 @@ def select(
         kept, gone = SELECTORS[part.kind](kept, pool, question, **part.options)
         dropped.extend(gone)
     return kept, dropped
+
+
+def judge(
+    question: Question,
+    lists: Sequence[RankedList],
+    candidates: Sequence[Candidate],
+    profile: Profile,
+    found: Mapping[str, Found],
+    tools: Tools,
+) -> Confidence | None:
+    """How sure it is that anything relevant is here; None where the profile does not ask or nobody can tell."""
+    if profile.confidence is None or "lexical" not in found:
+        return None
+    model = tools.embedder.id if tools.embedder is not None else None
+    words = found["lexical"].frequencies
+    return confidence.assess(question, lists, candidates, words, profile.confidence, model)
 
 
 def _as_hit(candidate: Candidate, rank: int) -> RecallHit:

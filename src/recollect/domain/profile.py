@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from recollect.domain.confidence import ConfidenceRecipe
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -68,6 +70,7 @@ class Profile:
     fusion: Part = Part("rrf")
     priors: tuple[Part, ...] = ()
     rerank: Part | None = None
+    confidence: ConfidenceRecipe | None = None
     select: tuple[Part, ...] = ()
     render: Part = Part("section")
     settings: tuple[LiveSetting, ...] = ()

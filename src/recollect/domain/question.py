@@ -79,6 +79,8 @@ class Question:
     words: tuple[str, ...] = ()
     """The words of the query in order, lower-cased, stop words included."""
     limit: int = 5
+    unasked: bool = False
+    """Nobody asked for this: its answer is put before a model by itself, where nothing is better than noise."""
     mode: Mode = "auto"
     sort_by: SortBy = "relevance"
     budget_tokens: int | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from recollect.domain.confidence import Confidence
 from recollect.domain.memory import Link, Memory
 from recollect.domain.ranking import Contribution, Hit, Passage
 
@@ -123,7 +124,9 @@ class Trace:
     stages: Mapping[str, float] = field(default_factory=dict[str, float])
     """Milliseconds by stage."""
     confidence: float | None = None
-    """The calibrated chance that something relevant is here, where the profile asks for it."""
+    """The calibrated chance that something relevant is here, were half of all questions answerable; None: unknown."""
+    evidence: Confidence | None = None
+    """What that chance rests on, and the floor it was held against."""
     ms: float = 0.0
 
 

@@ -164,6 +164,7 @@ def trace_to_dict(trace: Trace) -> Json:
         "notes": list(trace.notes),
         "stages": dict(trace.stages),
         "confidence": trace.confidence,
+        "evidence": plain(trace.evidence),
         "ms": trace.ms,
     }
 

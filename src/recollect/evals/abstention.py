@@ -35,7 +35,7 @@ def curve(answerable: Sequence[Asked], unanswerable: Sequence[Asked]) -> dict[st
         "curve": [
             [round(float(kept), 4), injected_at(known, unknown, float(kept))] for kept in np.linspace(0, 1, POINTS)
         ],
-        "auc": _auc(known, unknown),
+        "auc": auc(known, unknown),
     }
 
 
@@ -57,7 +57,7 @@ def _share(answers: Sequence[Asked]) -> float:
     return sum(one.injects for one in answers) / len(answers)
 
 
-def _auc(known: Sequence[float], unknown: Sequence[float]) -> float:
+def auc(known: Sequence[float], unknown: Sequence[float]) -> float:
     """By rank sums: ties count half."""
     below = np.sort(np.asarray(unknown))
     values = np.asarray(known)

@@ -22,7 +22,7 @@ PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one case brought. The ranking is as deep as asked; times and tokens are those of the answer as a user gets
+    """What one case brought. The ranking is as deep as asked; times and tokens are those of the answer as a hook gets
     it, at the profile's own limit."""
 
     ranking: tuple[str, ...]
@@ -70,7 +70,7 @@ def _embed_questions(bench: Bench, cases: Sequence[Case], tick: Tick | None) -> 
 
 
 def _engine(bench: Bench, system: System, limit: int, as_shipped: bool) -> Callable[[Case], Asked]:
-    def recall(case: Case, limit: int | None) -> Recall:
+    def recall(case: Case, limit: int | None, unasked: bool = False) -> Recall:
         return bench.engine.recall(
             case.text,
             profile=system.profile,
@@ -79,10 +79,12 @@ def _engine(bench: Bench, system: System, limit: int, as_shipped: bool) -> Calla
             scope=case.scope,
             only=case.only,
             now=case.now,
+            unasked=unasked,
         )
 
     def ask(case: Case) -> Asked:
-        shipped = recall(case, None) if as_shipped else None
+        # What hooks would put before a model: here a profile may say nothing.
+        shipped = recall(case, None, unasked=True) if as_shipped else None
         return _asked(recall(case, limit), shipped)
 
     return ask

@@ -154,26 +154,25 @@ def sampled(queries: Sequence[Query], limit: int | None) -> list[Query]:
     return [queries[place * len(queries) // limit] for place in range(limit)]
 
 
-def swapped(dataset: Dataset) -> list[Query]:
+def swapped(dataset: Dataset, rounds: int = 1) -> list[Query]:
     """Questions that have no answer: those of one conversation asked of the next, with the speakers' names exchanged.
 
-    Only questions that name a speaker are taken: without a name they might as well be about anybody.
+    Only questions that name a speaker are taken: without a name they might as well be about anybody. More rounds ask
+    them of further conversations too.
     """
     speakers = _speakers(dataset.documents)
     spaces = [name for name, people in speakers.items() if len(people) >= 2]
-    if len(spaces) < 2:
-        return []
     found: list[Query] = []
-    for place, here in enumerate(spaces):
-        there = spaces[(place + 1) % len(spaces)]
-        names = dict(zip(speakers[here], speakers[there], strict=False))
-        pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in names) + r")\b")
-        for one in dataset.queries:
-            if one.namespace == here and one.kind == "counted" and pattern.search(one.text):
-                text = pattern.sub(lambda match, names=names: names[match[0]], one.text)
-                found.append(
-                    replace(one, id=f"swapped:{one.id}", text=text, kind="unanswerable", namespace=there, relevant={})
-                )
+    for step in range(1, min(rounds, len(spaces) - 1) + 1):
+        for place, here in enumerate(spaces):
+            there = spaces[(place + step) % len(spaces)]
+            names = dict(zip(speakers[here], speakers[there], strict=False))
+            pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in names) + r")\b")
+            for one in dataset.queries:
+                if one.namespace == here and one.kind == "counted" and pattern.search(one.text):
+                    text = pattern.sub(lambda match, names=names: names[match[0]], one.text)
+                    id = f"swapped{step if step > 1 else ''}:{one.id}"
+                    found.append(replace(one, id=id, text=text, kind="unanswerable", namespace=there, relevant={}))
     return found
 
 

@@ -32,7 +32,7 @@ def html(documents: Sequence[Mapping[str, Any]], title: str = "How well recollec
     """Plots first, then every table, then what it all rests on."""
     style = STYLE + "".join(COLOUR.format(number) for number in range(plots.COLOURS))
     parts = [f"<h1>{escape(title)}</h1>"]
-    drawn = [*_run_plots(documents), *_sweep_plots(documents)]
+    drawn = [*_run_plots(documents), *_sweep_plots(documents), *_confidence_plots(documents)]
     if drawn:
         parts += ["<h2>Plots</h2>", *drawn]
     parts += [_table(one) for one in tables(documents)]
@@ -71,6 +71,13 @@ def _run_plots(documents: Sequence[Mapping[str, Any]]) -> list[str]:
             title = f"{set_name}: unanswerable questions that inject something"
             drawn.append(plots.lines(title, gates, "answerable questions kept", "unanswerable injected"))
     return drawn
+
+
+def _confidence_plots(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    fits = [fit for one in documents if one["kind"] == "abstain" for fit in one["fits"]]
+    curves = {one["name"]: one["curve"] for one in fits}
+    title = "unanswerable questions that inject something, each scope left out in turn"
+    return [plots.lines(title, curves, "answerable questions kept", "unanswerable injected")] if curves else []
 
 
 def _recall_curve(measures: Mapping[str, Mapping[str, float]]) -> list[plots.Point]:

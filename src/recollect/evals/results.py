@@ -16,11 +16,12 @@ import numpy as np
 
 import recollect
 from recollect.domain.errors import InvalidInput, NotFound
+from recollect.evals.calibrating import Fit, as_toml, fit_to_dict
 from recollect.evals.running import Result, macro
 from recollect.evals.variations import Combination
 
 VERSION = 1
-KINDS = ("run", "sweep", "compare")
+KINDS = ("run", "sweep", "compare", "abstain")
 DIGITS = 5
 
 
@@ -85,6 +86,11 @@ def compare_document(
         ],
     }
     return document("compare", options, body)
+
+
+def abstain_document(fits: Sequence[Fit], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Calibrations with their curves, as `recollect eval abstain` fits them."""
+    return document("abstain", options, {"fits": [fit_to_dict(one) for one in fits], "toml": as_toml(fits)})
 
 
 def result_to_dict(one: Result) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.domain.errors import InvalidInput
 from recollect.evals import bench as benches
-from recollect.evals import building, datasets
+from recollect.evals import building, datasets, unanswerable
 from recollect.evals.bench import Bench
 from recollect.evals.building import Progress
 from recollect.evals.vectors import file_of
@@ -28,6 +28,8 @@ class Source:
     limit_queries: int | None = None
     swapped: bool = False
     """Also ask the questions of one conversation of the next one: they have no answer there."""
+    contrasted: bool = False
+    """Ask every counted question where its answer is and where it is not, and nothing else."""
     rebuild: bool = False
 
 
@@ -42,6 +44,8 @@ def public(folder: Path, source: Source, progress: Progress | None = None) -> Ge
     queries = datasets.sampled(dataset.queries, source.limit_queries)
     if source.swapped:
         queries = [*queries, *datasets.swapped(replace(dataset, queries=tuple(queries)))]
+    if source.contrasted:
+        queries = unanswerable.contrasted(replace(dataset, queries=tuple(queries)))
     cases = benches.cases_of(dataset, places, queries)
     facts: dict[str, Any] = {
         "hash": dataset.data_hash,

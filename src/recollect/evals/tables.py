@@ -35,6 +35,8 @@ def tables(documents: Sequence[Entry]) -> list[Table]:
         found += [quality(results), strata(results), cost(results), lists(results), abstention(results), typos(results)]
     found += [comparison(one) for one in documents if one["kind"] == "compare"]
     found += [sweep(one) for one in documents if one["kind"] == "sweep"]
+    fits = [fit for one in documents if one["kind"] == "abstain" for fit in one["fits"]]
+    found += [calibrations(fits), transfers(fits)]
     return [one for one in found if one.rows]
 
 
@@ -166,6 +168,34 @@ def abstention(results: Sequence[Entry]) -> Table:
         "injected at 95 % kept", "at 97 %", "at 99 %", "AUC",
     )  # fmt: skip
     return Table("Unanswerable questions", columns, tuple(rows))
+
+
+def calibrations(fits: Sequence[Entry]) -> Table:
+    """What unanswerable questions inject at each share of answerable ones kept, on scopes left out of the fit."""
+    kept = ("0.9", "0.95", "0.97", "0.99")
+    rows = [
+        (
+            one["name"], str(one["answerable"]), str(one["unanswerable"]), f"{one['auc']:.3f}",
+            *(interval(one["injected_at"][rate]) for rate in kept),
+        )
+        for one in fits
+    ]  # fmt: skip
+    columns = ("calibration", "answerable", "unanswerable", "AUC", *(f"injected at {rate} kept" for rate in kept))
+    return Table("Confidence, each scope left out in turn (95 % interval)", columns, tuple(rows))
+
+
+def transfers(fits: Sequence[Entry]) -> Table:
+    """Sets that were not fitted on, with the floor that keeps 0.97 where it was."""
+    rows = [
+        (
+            one["name"], name, str(found["answerable"]), str(found["unanswerable"]), f"{found['auc']:.3f}",
+            share(found["kept at 0.97"]), share(found["injected at 0.97"]),
+        )
+        for one in fits
+        for name, found in one["tests"].items()
+    ]  # fmt: skip
+    columns = ("calibration", "set", "answerable", "unanswerable", "AUC", "kept at 0.97", "injected at 0.97")
+    return Table("Confidence on other sets", columns, tuple(rows))
 
 
 def typos(results: Sequence[Entry]) -> Table:

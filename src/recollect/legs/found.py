@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.recall import Attempt
+from recollect.stages.confidence import Frequencies
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hits best first, and for the lexical leg the rungs it walked and the query that won."""
+    """Hits best first, and for the lexical leg the rungs it walked, the query that won, and how rare its words are."""
 
     hits: tuple[Hit, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     compiled: str = ""
+    frequencies: Frequencies = field(default_factory=Frequencies)
 
 
 def depth(question: Question, limit: int | None, factor: float) -> int:

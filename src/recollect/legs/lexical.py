@@ -19,6 +19,7 @@ from recollect.legs import bm25
 from recollect.legs.context import in_context
 from recollect.legs.found import Found, depth
 from recollect.ports import LinkIndex, TextIndex, TextMatches
+from recollect.stages.confidence import Frequencies
 from recollect.stages.ladder import (
     MAX_SIMILAR,
     MIN_SIMILARITY,
@@ -66,6 +67,7 @@ def lexical(
 
     def search(query: Node) -> tuple[list[Hit], TextMatches]:
         matches = index.match(query, question.filter, most, columns)
+        asked.append(matches)
         if statistics == "scope" and matches.scope is not None:
             inside = matches.scope
             matches = replace(matches, documents=inside.documents, frequencies=inside.frequencies)
@@ -74,6 +76,7 @@ def lexical(
         return _ordered(matches, scores(matches), most), matches
 
     attempts: list[Attempt] = []
+    asked: list[TextMatches] = []
     lexicon = Lexicon()
     for rung in rungs:
         if rung != "initial" and not lexicon.frequencies:
@@ -93,8 +96,19 @@ def lexical(
                 hits = _by_likeness(matches, similarities(lexicon.similar), most)
         attempts.append(Attempt(rung, unparse(query), len(hits)))
         if hits:
-            return Found(tuple(hits), tuple(attempts), compiled)
-    return Found((), tuple(attempts), "")
+            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked))
+    return Found((), tuple(attempts), "", _rareness(asked))
+
+
+def _rareness(asked: Sequence[TextMatches]) -> Frequencies:
+    """How rare the words are that were asked for first, before any rung replaced them."""
+    if not asked:
+        return Frequencies()
+    first = asked[0]
+    pairs = zip(first.units, first.frequencies.tolist(), strict=True)
+    return Frequencies(
+        first.documents, {unit.text.casefold(): count for unit, count in pairs if isinstance(unit, Term)}
+    )
 
 
 def _all_then_any(query: Node, search: Search, most: int) -> tuple[list[Hit], str]:

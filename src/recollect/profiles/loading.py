@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from recollect.domain.errors import InvalidInput, InvalidProfile
 from recollect.domain.profile import ListSpec, LiveSetting, Part, Profile
 from recollect.legs import LEGS
+from recollect.profiles import certainty
 from recollect.profiles.checking import Wrong, checked, converted
 from recollect.stages.fusion import FUSIONS
 from recollect.stages.ladder import RUNGS
@@ -31,11 +32,12 @@ Accepts = Mapping[str, Callable[..., Any]]
 
 TOP_LEVEL = (
     "description", "extends", "limit", "scope", "without_dense",
-    "query", "legs", "signals", "ladder", "fusion", "priors", "rerank", "select", "render", "settings",
+    "query", "legs", "signals", "ladder", "fusion", "priors", "rerank", "select", "confidence", "render",
+    "settings",
 )  # fmt: skip
 
 # Parameters that a stage gets from the request or the pipeline, not from a profile.
-ASKED = ("now", "filter", "limit", "mode", "sort_by", "budget_tokens", "aliases", "rungs")
+ASKED = ("now", "filter", "limit", "mode", "sort_by", "budget_tokens", "aliases", "unasked", "rungs")
 MAX_PARENTS = 5
 MAX_WEIGHT = 100.0
 
@@ -182,6 +184,7 @@ def build(name: str, table: Table, source: str = "") -> Profile:
         priors=_parts(table, "priors", PRIORS),
         rerank=Part("rerank", checked(_table(table, "rerank"), RerankOptions, "rerank")) if "rerank" in table else None,
         select=_parts(table, "select", SELECTORS),
+        confidence=certainty.recipe(_table(table, "confidence")) if "confidence" in table else None,
         render=_part(_table(table, "render"), RENDERERS, "render", "section"),
         settings=_settings(table),
         source=source,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from recollect.domain.profile import Range
 from recollect.legs import LEGS
+from recollect.profiles import certainty
 from recollect.profiles.checking import options_of
 from recollect.profiles.loading import ASKED, builtin_names, load
 from recollect.stages.fusion import FUSIONS
@@ -84,6 +85,19 @@ and kept in the store.
 """
 
 
+CALIBRATIONS = """\
+Every answer carries a confidence (`trace.confidence`): the chance that something relevant is here, were half of all
+questions answerable. A rate of 0.97 returns nothing where the confidence is so low that only 3 % of the answerable
+questions of the calibration lie below; 1 never returns nothing. `keep` is for recalls that somebody asked for,
+`keep_unasked` for what hooks put before a model by themselves. Other rates for one request:
+`options={"confidence.keep": 0.9}`, or `--set confidence.keep=0.9`.
+A calibration is used where its `model` is the beginning of the embedder's id and all its signs can be seen; of several
+the most specific, and without a `model` it rests on words alone. Where none fits, the confidence is unknown and nothing
+is withheld. `recollect eval abstain --data SET` fits and prints calibrations for a profile of your own; what the signs
+mean stands in `docs/decisions/0012-abstention.md`.
+"""
+
+
 def page() -> str:
     """The whole page."""
     builtin = "\n".join(f"- `{name}`: {load(name).description}" for name in builtin_names())
@@ -98,6 +112,9 @@ def page() -> str:
         _family("`[[priors]]`: adjustments after fusion, in order", PRIORS, "`kind` chooses one of:"),
         _single("`[rerank]`: a model that judges the head", RerankOptions),
         _family("`[[select]]`: what is returned, in order", SELECTORS, "`kind` chooses one of:"),
+        _single("`[confidence]`: when nothing is better than something", certainty.rates),
+        CALIBRATIONS,
+        _single("`[[confidence.calibrations]]`: what a rate means", certainty.calibration),
         _family("`[render]`: the text for a prompt", RENDERERS, "`kind` chooses one of:"),
         SETTINGS,
     ]

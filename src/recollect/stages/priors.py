@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from recollect.domain.memory import Memory
 from recollect.domain.profile import Range
-from recollect.domain.question import Question
+from recollect.domain.question import Question, TimeWindow
 from recollect.stages import intent as intents
 
 Prior = Callable[..., float]
@@ -92,9 +92,7 @@ def temporal(
     if window is None:
         return score
     within = window.start <= memory.created_at < window.end
-    away = max((window.start - memory.created_at).total_seconds(), (memory.created_at - window.end).total_seconds())
-    width = (window.end - window.start).total_seconds()
-    fade = exp(-max(away, 0.0) / (reach_days * DAY_SECONDS + width / 4)) if bonus else 0.0
+    fade = nearness(memory, window, reach_days) if bonus else 0.0
     return score * (inside if within else 1.0) + bonus * fade
 
 
@@ -154,6 +152,13 @@ PRIORS: Mapping[str, Prior] = {
     "intent": intent,
     "exact": exact,
 }
+
+
+def nearness(memory: Memory, window: TimeWindow, reach_days: float = 3.0) -> float:
+    """1 for a memory from the window, less the further outside: exp(−days outside / (reach_days + window / 4))."""
+    away = max((window.start - memory.created_at).total_seconds(), (memory.created_at - window.end).total_seconds())
+    width = (window.end - window.start).total_seconds()
+    return exp(-max(away, 0.0) / (reach_days * DAY_SECONDS + width / 4))
 
 
 def age_days(memory: Memory, question: Question, by: Moment = "created_at") -> float:

@@ -19,6 +19,7 @@ from recollect.doors.cli.session import Session, current, one_line
 
 if TYPE_CHECKING:
     from recollect.evals.bench import Bench
+    from recollect.evals.calibrating import Sample
     from recollect.evals.judging import Plan
     from recollect.evals.running import Result
     from recollect.evals.sources import Source
@@ -75,6 +76,7 @@ def register(app: typer.Typer) -> None:
         "sweep", epilog="Example: recollect eval sweep --data sets --set fusion.k=1,10,60 --set legs.dense.weight=1,2"
     )(sweep)
     group.command("compare", epilog="Example: recollect eval compare bm25 balanced --data sets/scifact")(compare)
+    group.command("abstain", epilog="Example: recollect eval abstain --data sets/locomo --test sets/hotpotqa")(abstain)
     group.command("report", epilog="Example: recollect eval report results --html report.html")(report)
     group.command("strata", epilog="Example: recollect eval strata --out questions.jsonl")(strata)
     app.add_typer(
@@ -187,6 +189,42 @@ def compare(
             one, other = (_measured(run, bench, system, plan) for system in systems)
             pairs.append((one, other, variations.compared(one.scores, other.scores, plan.seed)))
     _give(run, results.compare_document(pairs, _asked(plan, limit_queries, embedder)), out)
+
+
+def abstain(
+    ctx: typer.Context,
+    more: MoreData = None,
+    data: Data = None,
+    test: Annotated[
+        list[str] | None, typer.Option("--test", metavar="DIR", help="A set to try the fit on; repeatable.")
+    ] = None,
+    profile: options.Profile = None,
+    limit_queries: LimitQueries = None,
+    out: Out = None,
+    embedder: Embedder = None,
+    seed: Seed = None,
+    cache: Cache = None,
+) -> None:
+    """Fit how sure an answer is, and show its curve: questions asked where their answer is, and where it is not.
+
+    Prints the calibrations as they stand in a profile's [confidence] table: with the embedder, and by words alone.
+    """
+    from recollect.evals import calibrating, results, significance
+
+    run = current(ctx)
+    system, sown = _system(run, profile or run.settings.profile), significance.SEED if seed is None else seed
+    source = replace(_source(run, cache, embedder, limit_queries), contrasted=True)
+    samples: list[Sample] = []
+    with ExitStack() as stack:
+        fitted = len(_sets([*(data or []), *(more or [])]))
+        for bench in _benches(run, stack, [*(data or []), *(more or []), *(test or [])], None, source):
+            with run.progress(one_line(f"{bench.name}: {system.name}", 50)) as advance:
+                samples.append(calibrating.collect(bench, system, advance))
+    fits = calibrating.fits(samples[:fitted], samples[fitted:], sown)
+    document = results.abstain_document(fits, {"seed": sown, "limit_queries": limit_queries, "embedder": embedder})
+    _give(run, document, out)
+    if not run.json:
+        run.show(f"\n{document['toml']}")
 
 
 def report(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from recollect.domain.confidence import Confidence
 from recollect.domain.recall import Adjustment, Dropped, LegStep, Recall, RecallHit, Trace
 from recollect.doors.cli.session import one_line, printable
 
@@ -145,6 +146,16 @@ def _remarks(hit: RecallHit, width: int) -> Iterator[Text]:
         yield Text(f"{label}best passage: characters {hit.passage.start} to {hit.passage.end}", style="dim")
 
 
+def _evidence(found: Confidence) -> Iterator[str | tuple[str, str]]:
+    """The chance that something relevant is here, the floor, and what spoke for and against it, most telling first."""
+    yield f"{found.chance:.1%}"
+    if found.floor is not None:
+        yield (f" (floor {found.floor:.1%}, keeps {found.keep * 100:g} %)", "dim")
+    for one in sorted(found.signs, key=lambda one: (-abs(one.adds), one.name)):
+        yield " · "
+        yield (f"{one.name} {one.adds:+.1f}", "green" if one.adds > 0 else "red")
+
+
 def _near_misses(dropped: tuple[Dropped, ...], texts: Mapping[str, str], console: Console) -> Iterator[Text]:
     if not dropped:
         return
@@ -163,6 +174,8 @@ def _how(trace: Trace, console: Console) -> Iterator[Text]:
     """Legs with their time, the ladder, the reranker, and everything that did not go as asked."""
     yield Text()
     yield Text.assemble(("legs    ", "bold"), " · ".join(_leg(name, step) for name, step in trace.legs.items()))
+    if trace.evidence is not None:
+        yield Text.assemble(("sure    ", "bold"), *_evidence(trace.evidence))
     stages = " · ".join(f"{name} {ms:.1f}" for name, ms in trace.stages.items())
     if stages:
         yield Text.assemble(("ms      ", "bold"), stages)

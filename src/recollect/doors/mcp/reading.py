@@ -81,6 +81,7 @@ class Reading:
         document = wire.recall_to_dict(answer)
         document["hits"] = [views.shortened(hit) for hit in document["hits"]]
         document["notes"] = document["trace"]["notes"]
+        document["confidence"] = answer.trace.confidence
         if not explain:
             document["hits"] = [{name: hit[name] for name in hit if name not in REASONS} for hit in document["hits"]]
             del document["dropped"], document["trace"]
@@ -117,6 +118,7 @@ class Reading:
             "rendered": rendered,
             "ids": [hit.id for hit in answer],
             "notes": list(answer.trace.notes),
+            "confidence": answer.trace.confidence,
         }
         return views.result(document, rendered or NOTHING)
 

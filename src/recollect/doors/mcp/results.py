@@ -67,6 +67,11 @@ class HitShape(TypedDict):
     rerank_score: NotRequired[float | None]
 
 
+Sureness = Annotated[
+    float | None, Field(description="The chance that something relevant is here; none where it is unknown.")
+]
+
+
 @open_shape
 class SearchResult(TypedDict):
     query: str
@@ -75,6 +80,7 @@ class SearchResult(TypedDict):
     abstained: Annotated[bool, Field(description="Nothing was relevant enough.")]
     hits: list[HitShape]
     notes: Annotated[list[str], Field(description="What worked less well than usual, in words.")]
+    confidence: Sureness
     dropped: NotRequired[list[dict[str, Any]]]
     trace: NotRequired[dict[str, Any]]
 
@@ -88,6 +94,7 @@ class RecallResult(TypedDict):
     rendered: Annotated[str, Field(description="The block for a prompt; empty when nothing is relevant.")]
     ids: Annotated[list[str], Field(description="The memories in the block, best first.")]
     notes: list[str]
+    confidence: Sureness
 
 
 @open_shape
