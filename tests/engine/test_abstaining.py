@@ -12,7 +12,7 @@ from tests.engine.conftest import Open
 
 SEEDS = ("two-stage", "importance-prior", "live-weights", "retry-ladder", "token-budget", "token-budget-lexical")
 KNOWN = "when does the ferry leave the harbour"
-UNKNOWN = "which sculptor carved the harbour's marble fountain"
+UNKNOWN = "which famous sculptor carved the marble cathedral fountain with golden dolphins beside the harbour"
 
 
 @pytest.fixture
