@@ -79,7 +79,8 @@ def read(profile: str, folder: Path | None = None) -> tuple[str, str]:
 def load(profile: str, folder: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Profile:
     """The profile, with single options replaced: {"fusion.k": 10, "legs.dense.weight": 2}."""
     text, source = read(profile, folder)
-    base = _cached(profile, text, source, folder)
+    # What a profile builds on may be a file that changes.
+    base = (_built if "extends" in _parsed_once(text, source) else _cached)(profile, text, source, folder)
     if not overrides:
         return base
     table = _with_parents(_parsed(text, source), folder, 0)
@@ -94,14 +95,16 @@ def load(profile: str, folder: Path | None = None, overrides: Mapping[str, Any] 
         ) from None
 
 
-@lru_cache(maxsize=64)
-def _cached(profile: str, text: str, source: str, folder: Path | None) -> Profile:
+def _built(profile: str, text: str, source: str, folder: Path | None) -> Profile:
     name = Path(profile).stem if profile.endswith(".toml") else profile
     try:
         return build(name, _with_parents(_parsed(text, source), folder, 0), source)
     except Wrong as wrong:
         place = f"{source}:{line_of(text, wrong.path)}"
         raise InvalidProfile(f"{place}: {wrong.path}: {wrong.message}", "see docs/profiles.md", wrong.path) from None
+
+
+_cached = lru_cache(maxsize=64)(_built)
 
 
 def _read_file(path: Path) -> str:
