@@ -219,7 +219,7 @@ def _nibble_scores(part: Part, probe: Probe) -> Floats:
     """factor x <query, 4-bit code>; one dot product a row, so equal codes score equal wherever they stand."""
     nibbles, step = part.segment.columns["nibbles"], STEP_ROWS // 16
     places = np.arange(part.count) if part.kept is None else part.kept
-    low, byte = np.split(probe.coordinates * np.repeat(np.float32([1, 1 / 16]), nibbles.shape[1]), 2)
+    low, byte = np.split(probe.coordinates * np.repeat(np.array([1, 1 / 16], np.float32), nibbles.shape[1]), 2)
     rest, size = low - byte, min(len(places), step)  # a byte is low + 16 high: the shift is in the weights
     packed, wide = np.empty((size, len(low)), np.uint8), np.empty((size, len(low)), np.float32)
     scores, more = np.empty(len(places), np.float32), np.empty(size, np.float32)
