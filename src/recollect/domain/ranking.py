@@ -1,6 +1,6 @@
 """Lists of found memories and how they add up: Hit, RankedList, Contribution, Fused.
 
-What a recall makes by the hundred is a NamedTuple: as immutable as a frozen dataclass, at a third of its price.
+What a recall makes by the hundred is a NamedTuple: as immutable as a frozen dataclass, at a fraction of its price.
 """
 
 from __future__ import annotations
