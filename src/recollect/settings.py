@@ -5,6 +5,7 @@ Precedence: what the caller passes, then RECOLLECT_* variables, then config.toml
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -88,6 +89,15 @@ def load(environment: Mapping[str, str] | None = None, **overrides: Any) -> Sett
     if "models" in values:
         values["models"] = Path(values["models"]).expanduser()
     return replace(settings, **{name: converted(name, value) for name, value in values.items()})
+
+
+def fingerprint(chosen: Settings) -> str:
+    """What decides an answer, as a digest: two processes of one fingerprint answer alike. It gives no key away."""
+    named = {field.name: str(getattr(chosen, field.name)) for field in fields(chosen)}
+    if chosen.store != ":memory:" and "://" not in chosen.store:
+        named["store"] = os.path.realpath(os.path.expanduser(chosen.store))  # noqa: PTH111 (as paths are opened)
+    text = "\n".join(f"{name}={value}" for name, value in sorted(named.items()) if name != "home")
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def converted(name: str, value: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
@@ -13,7 +16,7 @@ from recollect.doors.wire import link_to_dict, memory_to_dict, recall_to_dict
 if TYPE_CHECKING:
     from recollect.domain.memory import Memory
     from recollect.domain.recall import Recall
-    from recollect.engine import Engine, Expanded
+    from recollect.engine import Expanded
 
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
 SortBy = Literal["relevance", "importance", "recency"]
@@ -70,8 +73,12 @@ def recall(
     used: Annotated[bool, typer.Option("--used", help="Count the answer as used, not only as seen.")] = False,
     explain: Annotated[bool, typer.Option("--explain", "-e", help="Draw what each list and prior did.")] = False,
     render: Annotated[bool, typer.Option("--render", help="Print the block for a prompt.")] = False,
+    direct: Annotated[bool, typer.Option("--direct", help="Open the store even if a daemon could answer.")] = False,
 ) -> None:
-    """Find the memories that matter for a question, best first, with the reason for every rank."""
+    """Find the memories that matter for a question, best first, with the reason for every rank.
+
+    A running daemon that serves the same store with the same settings is asked first: it has everything ready.
+    """
     run = current(ctx)
     asked: dict[str, Any] = {
         "profile": profile, "limit": limit, "mode": mode, "type": type or None, "tags": tuple(tag or ()),
@@ -80,32 +87,69 @@ def recall(
         "aliases": _aliases(alias), "explicit": used,
         "options": {name: options.value_of(value) for name, value in options.pairs(set_, "--set")},
     }  # fmt: skip
+    shown = partial(_answer, run, explain=explain, render=render, now=now)
+    if not direct and _routed(run, options.words_of(query), asked, render, shown):
+        return
     with run.engine() as engine:
         answer = engine.recall(options.words_of(query), **asked)
-        _answer(run, engine, answer, explain, render, now)
+
+        def texts(ids: Sequence[str]) -> Mapping[str, str]:
+            return {one.id: one.content for one in engine.store.records.fetch(ids)}
+
+        shown(answer, recall_to_dict(answer, rendered=render), texts)
 
 
-def _answer(run: Session, engine: Engine, answer: Recall, explain: bool, render: bool, now: str | None) -> None:
+def _routed(run: Session, query: str, asked: dict[str, Any], render: bool, shown: Callable[..., None]) -> bool:
+    """Whether a daemon could answer, and did."""
+    from recollect.doors.cli.routing import daemon_for
+    from recollect.doors.unwire import recall_from_dict
+
+    daemon = daemon_for(run.settings)
+    document = None if daemon is None else daemon.recall(query, asked, rendered=render)
+    if daemon is None or document is None:
+        return False
+    try:
+        answer = recall_from_dict(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    shown(answer, document, daemon.texts)
+    return True
+
+
+def _answer(
+    run: Session,
+    answer: Recall,
+    document: dict[str, Any],
+    texts: Callable[[Sequence[str]], Mapping[str, str]],
+    *,
+    explain: bool,
+    render: bool,
+    now: str | None,
+) -> None:
     if run.json:
-        run.emit(recall_to_dict(answer, rendered=render))
+        run.emit(document)
         return
     if render:
         run.show(printable(answer.render()))
         return
     from recollect.doors.cli import explaining
-    from recollect.writing import as_moment
 
-    moment = None if now is None else as_moment(now)
+    moment = None if now is None else _moment(now)
     if explain:
         gone = [one.id for one in explaining.nearest(answer.dropped)]
-        texts = {one.id: one.content for one in engine.store.records.fetch(gone)}
-        run.show(*explaining.explained(answer, texts, run.out, moment))
+        run.show(*explaining.explained(answer, texts(gone), run.out, moment))
     else:
         run.show(*explaining.listed(answer, run.out, moment))
         for note in answer.trace.notes:
             run.note(note)
     if not answer.hits:
         run.note("nothing found" if not answer.abstained else "nothing relevant enough")
+
+
+def _moment(text: str) -> datetime:
+    from recollect.writing import as_moment
+
+    return as_moment(text)
 
 
 def _aliases(given: list[str] | None) -> dict[str, str | list[str]]:

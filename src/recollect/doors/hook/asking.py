@@ -37,13 +37,20 @@ class Refused(NoAnswer):
 
 
 def ask(
-    home: str, path: str, document: dict[str, Any], deadline: Deadline, meanwhile: Callable[[], object] | None = None
+    home: str,
+    path: str,
+    document: dict[str, Any] | None,
+    deadline: Deadline,
+    meanwhile: Callable[[], object] | None = None,
 ) -> dict[str, Any]:
-    """The daemon's answer to a POST, or NotRunning or NoAnswer. `meanwhile` is done while the daemon thinks."""
+    """The daemon's answer to a POST, or to a GET where there is no document; else NotRunning or NoAnswer.
+
+    `meanwhile` is done while the daemon thinks.
+    """
     secret = places.token(home)
     if not secret:
         raise NotRunning
-    request = _request(path, secret, dumped(document).encode())
+    request = _request(path, secret, None if document is None else dumped(document).encode())
     for place in places.addresses(home):
         connection = _socket_for(place)
         try:
@@ -102,12 +109,13 @@ def _time_for(deadline: Deadline) -> float:
     return left
 
 
-def _request(path: str, secret: str, body: bytes) -> bytes:
+def _request(path: str, secret: str, body: bytes | None) -> bytes:
+    about = "" if body is None else f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {secret}\r\n{about}Connection: close\r\n\r\n"
     )
-    return head.encode("ascii") + body
+    return head.encode("ascii") + (body or b"")
 
 
 def _is_whole(received: bytes) -> bool:

@@ -68,6 +68,8 @@ def _dumped(value: Any, quoted: Callable[[str], str]) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int):
         return int.__repr__(value)
+    if isinstance(value, float) and value - value == 0:
+        return float.__repr__(value)
     raise TypeError(f"{type(value).__name__} is no JSON of ours")
 
 

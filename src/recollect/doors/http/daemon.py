@@ -24,6 +24,7 @@ from recollect.doors.http.lanes import Limits
 from recollect.doors.http.listening import bind_port, bind_socket, protocol_for, require_local
 from recollect.doors.http.mounting import mounts
 from recollect.engine import Engine, open_engine
+from recollect.settings import Settings
 from recollect.stores.sqlite.gate import Gate
 
 log = logging.getLogger("recollect.http")
@@ -49,7 +50,7 @@ def serve(store: str | None, place: Place, started: Callable[[token.Address, Pat
     require_local(place.host, place.allow_remote)
     chosen = settings.load(store=store)
     secret = token.ensure_token(chosen.home)
-    with _alone(chosen.home), _listeners(chosen.home, place) as (sockets, address):
+    with _alone(chosen.home), _listeners(chosen, place) as (sockets, address):
         engine = open_engine(store)
         try:
             logs.configure()
@@ -91,15 +92,20 @@ def _taken(home: Path, gate: Gate) -> Generator[None]:
 
 
 @contextmanager
-def _listeners(home: Path, place: Place) -> Generator[tuple[list[socket.socket], token.Address]]:
+def _listeners(chosen: Settings, place: Place) -> Generator[tuple[list[socket.socket], token.Address]]:
     """The sockets, and where they are; the Unix socket's file goes with them."""
     port = bind_port(place.host, place.port)
-    path = place.socket or token.socket_path(home)
+    path = place.socket or token.socket_path(chosen.home)
     local = None
     try:
         local = bind_socket(path)
         address = token.Address(
-            os.getpid(), place.host, port.getsockname()[1], None if local is None else str(path), __version__
+            os.getpid(),
+            place.host,
+            port.getsockname()[1],
+            None if local is None else str(path),
+            __version__,
+            settings.fingerprint(chosen),
         )
         yield [port] if local is None else [port, local], address
     finally:

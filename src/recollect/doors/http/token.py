@@ -20,13 +20,17 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the daemon of a home listens. `socket` is None where there is no Unix socket."""
+    """Where the daemon of a home listens, and which store with which settings it serves.
+
+    `socket` is None where there is no Unix socket.
+    """
 
     pid: int
     host: str
     port: int
     socket: str | None
     version: str
+    serves: str = ""
 
 
 def token_path(home: Path) -> Path:

@@ -1,0 +1,55 @@
+"""Asking a running daemon instead of opening the store: it has the model and the index ready.
+
+A daemon is asked only if it serves the same store with the same settings, so that the answer is the one that this
+process would have found. Whatever it does not answer plainly is asked again without it, errors included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from recollect import __version__
+from recollect.doors.hook import asking
+from recollect.doors.hook.deadline import Deadline
+from recollect.doors.hook.home import read_document
+from recollect.settings import fingerprint
+
+if TYPE_CHECKING:
+    from recollect.settings import Settings
+
+PATIENCE_SECONDS = 10.0
+
+
+class Daemon:
+    """The daemon of a home, for as long as one command lasts."""
+
+    def __init__(self, chosen: Settings) -> None:
+        self._home = str(chosen.home)
+
+    def recall(self, query: str, asked: dict[str, Any], *, rendered: bool) -> dict[str, Any] | None:
+        """The answer as HTTP gives it; None when there is no plain one."""
+        scope = asked["scope"]
+        place = {"namespace": scope.namespace, "project": scope.project, "session": scope.session}
+        given = {**asked, "tags": list(asked["tags"]), "exclude": list(asked["exclude"]), "scope": place}
+        return self._answer("/v1/recall", {**given, "query": query, "rendered": rendered})
+
+    def texts(self, ids: Iterable[str]) -> dict[str, str]:
+        """The texts of these memories, as far as they are there."""
+        found = {id: self._answer(f"/v1/memories/{id}", None) for id in ids}
+        return {id: str(one["content"]) for id, one in found.items() if one is not None}
+
+    def _answer(self, path: str, document: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            return asking.ask(self._home, path, document, Deadline(PATIENCE_SECONDS))
+        except (asking.NotRunning, asking.NoAnswer, TypeError, UnicodeError):
+            return None
+
+
+def daemon_for(chosen: Settings) -> Daemon | None:
+    """The daemon that would answer as this process would; None where there is none."""
+    written = read_document(f"{chosen.home}/daemon.json")
+    if chosen.store == ":memory:":
+        return None
+    same = written.get("version") == __version__ and written.get("serves") == fingerprint(chosen)
+    return Daemon(chosen) if same else None
