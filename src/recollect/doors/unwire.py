@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from recollect.domain.confidence import Confidence, Sign
 from recollect.domain.memory import DEFAULT_NAMESPACE, Memory, Scope
 from recollect.domain.ranking import Contribution, Passage
 from recollect.domain.recall import Adjustment, Attempt, Dropped, LegStep, Recall, RecallHit, RerankStep, Trace
@@ -63,4 +64,11 @@ def _trace(given: Json) -> Trace:
     fields["lists"] = {name: tuple(ids) for name, ids in given["lists"].items()}
     fields["rerank"] = RerankStep(**given["rerank"])
     fields["notes"] = tuple(given["notes"])
+    fields["evidence"] = None if given["evidence"] is None else _evidence(given["evidence"])
     return Trace(**fields)
+
+
+def _evidence(given: Json) -> Confidence:
+    fields = dict(given)
+    fields["signs"] = tuple(Sign(**one) for one in given["signs"])
+    return Confidence(**fields)
