@@ -12,8 +12,7 @@ from recollect.domain.times import to_ms
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text
 from recollect.stores.postgres.ledger import Writing
-from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.rows import (
+from recollect.stores.rows import (
     SOURCE,
     decode,
     dump_json,
@@ -21,6 +20,7 @@ from recollect.stores.sqlite.rows import (
     text_number,
     touch_checksum,
 )
+from recollect.stores.sqlite.links import link_checksum
 
 COLUMNS = ", ".join(
     f"m.{name}::text" if name in ("tags", "metadata") else f"m.{name}" for name in SOURCE.replace(" ", "").split(",")

@@ -12,9 +12,9 @@ from recollect.ports import Finding
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import Connection, rows
 from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.rows import decode, is_sound, text_number
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import place
-from recollect.stores.sqlite.rows import decode, is_sound, text_number
 from recollect.stores.sqlite.subjects import subject_number
 from recollect.stores.sqlite.vectors import vector_checksum
 

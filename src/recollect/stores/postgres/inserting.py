@@ -12,7 +12,7 @@ from recollect.domain.times import to_ms
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import vector_text
-from recollect.stores.sqlite.rows import SOURCE, encode, text_number
+from recollect.stores.rows import SOURCE, encode, text_number
 from recollect.stores.sqlite.subjects import subject_number
 
 WORTH_IT = 8

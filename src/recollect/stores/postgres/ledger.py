@@ -9,7 +9,7 @@ from functools import lru_cache
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.lexemes import Tokens
-from recollect.stores.sqlite.tokens import Text
+from recollect.stores.tokens import Text
 
 WRITING = 0x5243_4C55
 """The class of the advisory locks of tenants: the writers of one take turns, those of others do not wait."""

@@ -15,10 +15,9 @@ import numpy as np
 
 from recollect.domain.memory import Memory
 from recollect.domain.query import And, Node, Not, Or, Unit
-from recollect.stores.sqlite.expressions import Run, runs_of
+from recollect.stores.expressions import Run, runs_of
 from recollect.stores.sqlite.filters import scope_text
-from recollect.stores.sqlite.schema import MARK
-from recollect.stores.sqlite.tokens import Text, Tokenizer, plain, token_hash
+from recollect.stores.tokens import MARK, Text, Tokenizer, plain, token_hash
 
 LONGEST = 150
 """Longer tokens are cut to so many bytes; the token streams tell them apart."""

@@ -17,7 +17,7 @@ from recollect.stores.postgres.filters import conditions, is_whole_tenant
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
-from recollect.stores.sqlite.rows import decode
+from recollect.stores.rows import decode
 
 Answer = TypeVar("Answer")
 

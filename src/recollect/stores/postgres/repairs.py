@@ -10,9 +10,9 @@ from recollect.stores.postgres.checks import pages
 from recollect.stores.postgres.connection import rows, run
 from recollect.stores.postgres.inserting import AT_ONCE, index
 from recollect.stores.postgres.ledger import Writing
+from recollect.stores.rows import decode, is_sound, text_number
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import place
-from recollect.stores.sqlite.rows import decode, is_sound, text_number
 from recollect.stores.sqlite.vectors import vector_checksum
 
 

@@ -19,15 +19,15 @@ from recollect.domain.question import Filter
 from recollect.domain.subjects import Words
 from recollect.domain.times import to_ms
 from recollect.ports import ScopeCounts, TextMatches
+from recollect.stores.expressions import Run, finders
 from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, Server, one, rows
 from recollect.stores.postgres.filters import conditions, scope_query
 from recollect.stores.postgres.ledger import totals
 from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, phrase_bytes, quoted, unit_query
-from recollect.stores.sqlite.expressions import Run, finders
 from recollect.stores.sqlite.subjects import number_of
-from recollect.stores.sqlite.tokens import TOKEN_BYTES, Streams, token_hash
+from recollect.stores.tokens import TOKEN_BYTES, Streams, token_hash
 
 Truth: TypeAlias = NDArray[np.bool_]
 

@@ -8,21 +8,21 @@ from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetS
 from recollect.domain.errors import Conflict, NotFound
 from recollect.domain.memory import EPISODE, Memory, same_text, tombstone_hash
 from recollect.domain.times import to_ms
-from recollect.stores.sqlite.connection import Connection, one, rows
-from recollect.stores.sqlite.filters import scope_text
-from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text, renew_followers
-from recollect.stores.sqlite.rows import (
+from recollect.stores.rows import (
     SOURCE,
     dump_json,
     encode,
     text_number,
     touch_checksum,
 )
+from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.links import link_checksum
+from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text, renew_followers
 from recollect.stores.sqlite.subjects import subject_number
-from recollect.stores.sqlite.tokens import plain
 from recollect.stores.sqlite.words import unlist_vanished
+from recollect.stores.tokens import plain
 
 COLUMNS = SOURCE.replace(" ", "").split(",")
 INSERT = f"INSERT INTO memories ({SOURCE}, text_hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"

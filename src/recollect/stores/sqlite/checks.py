@@ -12,14 +12,14 @@ from typing import Literal
 import apsw
 
 from recollect.ports import Finding
+from recollect.stores.rows import SOURCE, is_sound, text_number
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import counter
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import PASSAGE_BITS, ROW_BITS
-from recollect.stores.sqlite.rows import SOURCE, is_sound, text_number
 from recollect.stores.sqlite.subjects import stored_number
-from recollect.stores.sqlite.tokens import Tokenizer, plain
 from recollect.stores.sqlite.vectors import vector_checksum
+from recollect.stores.tokens import Tokenizer, plain
 
 REPORTED = 20
 """So many examples of one kind are named; the rest is counted."""

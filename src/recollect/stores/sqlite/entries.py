@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from recollect.domain.changes import Change, Put
 from recollect.domain.errors import RecollectError
 from recollect.domain.times import to_ms
+from recollect.stores.rows import encode, text_number
 from recollect.stores.sqlite.filters import scope_text
 from recollect.stores.sqlite.lexicon import Lexicon, Reading
-from recollect.stores.sqlite.rows import encode, text_number
-from recollect.stores.sqlite.tokens import plain
+from recollect.stores.tokens import plain
 
 
 class Entry(NamedTuple):

@@ -13,7 +13,7 @@ from recollect.domain.memory import Memory, Scope
 from recollect.domain.question import Filter
 from recollect.domain.times import to_ms
 from recollect.stores.sqlite.connection import Connection, one
-from recollect.stores.sqlite.schema import MARK
+from recollect.stores.tokens import MARK
 
 SMALL_SCOPE = 5_000
 """Up to so many memories, a scope is walked by its own index and sorted, instead of walking the order's index."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from recollect.domain.query import Node, Not, Unit
 from recollect.domain.question import Filter
+from recollect.stores.expressions import Run, expression, finders
 from recollect.stores.sqlite.connection import Connection, rows
-from recollect.stores.sqlite.expressions import Run, expression, finders
 from recollect.stores.sqlite.filters import covers_store, scope_expression, scope_index, unindexed_conditions
 from recollect.stores.sqlite.postings import Postings, View
 from recollect.stores.sqlite.scopes import rows_in_scope

@@ -23,17 +23,17 @@ from recollect.domain.query import Node, Unit, is_flat, units
 from recollect.domain.question import Filter
 from recollect.domain.subjects import Words
 from recollect.ports import ScopeCounts, TextMatches
+from recollect.stores.expressions import Run, runs_of
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
-from recollect.stores.sqlite.expressions import Run, runs_of
 from recollect.stores.sqlite.filters import conditions
 from recollect.stores.sqlite.finding import Search, find, is_large
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.postings import Postings, View
 from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
 from recollect.stores.sqlite.subjects import number_of
-from recollect.stores.sqlite.tokens import Streams, Tokenizer, token_hash
 from recollect.stores.sqlite.words import Lookalikes
 from recollect.stores.sqlite.writer import Writer
+from recollect.stores.tokens import Streams, Tokenizer, token_hash
 
 COMMON_COUNT = 1_000
 """A term that so many memories hold is counted by every write from then on, instead of by every search."""

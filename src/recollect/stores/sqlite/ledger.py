@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.lexicon import Lexicon
-from recollect.stores.sqlite.tokens import Text, Tokenizer
+from recollect.stores.tokens import Text, Tokenizer
 
 KNOWN_WORDS = 500_000
 LOGGED_VECTORS = 200_000

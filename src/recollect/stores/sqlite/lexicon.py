@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from recollect.stores.sqlite.connection import Connection
-from recollect.stores.sqlite.tokens import BOUNDARY, CACHED_WORDS, TOKEN_BYTES, Tokenizer, piece
+from recollect.stores.tokens import BOUNDARY, CACHED_WORDS, TOKEN_BYTES, Tokenizer, piece
 
 AT_ONCE = 100
 """So many texts are read before another thread may."""

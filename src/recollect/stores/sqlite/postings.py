@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.outbox import TEXTS, logged_span
-from recollect.stores.sqlite.tokens import Streams, token_hash
+from recollect.stores.tokens import Streams, token_hash
 
 KEPT_ROWS = 16_000_000
 """The bound of all lists together: 80 MB."""

@@ -12,12 +12,12 @@ from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
+from recollect.stores.rows import SOURCE, decode
 from recollect.stores.sqlite.changes import apply, is_buried, text_holder
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.entries import prepare
 from recollect.stores.sqlite.filters import conditions, scope_index
 from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.rows import SOURCE, decode
 from recollect.stores.sqlite.writer import Work, Writer
 
 COLUMNS = ", ".join(f"m.{name.strip()}" for name in SOURCE.split(","))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from recollect.stores.rows import SOURCE, decode, is_sound, text_number
 from recollect.stores.sqlite.changes import index
 from recollect.stores.sqlite.connection import rows
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, TEXTS, place
-from recollect.stores.sqlite.rows import SOURCE, decode, is_sound, text_number
 from recollect.stores.sqlite.vectors import vector_checksum
 
 ROW_MASK = (1 << ROW_BITS) - 1

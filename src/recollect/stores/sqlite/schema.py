@@ -13,13 +13,9 @@ import apsw
 from recollect.domain.errors import Corrupt, StoreTooNew
 from recollect.stores.sqlite.connection import Connection, one, set_pragma
 from recollect.stores.sqlite.subjects import add_subjects
+from recollect.stores.tokens import MARK_NUMBER
 
 APPLICATION_ID = 0x5243_4C54
-
-# Begins every token of the scope column. Texts are indexed without this private character, so that no text can
-# ever look like a scope.
-MARK = "\U0010f2c7"
-MARK_NUMBER = 0x10F2C7
 
 FIRST = f"""
 CREATE TABLE memories (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit
-from recollect.stores.sqlite.tokens import Tokenizer, plain
+from recollect.stores.tokens import Tokenizer, plain
 
 MAX_UNITS = 64
 MAX_RUN = 64

@@ -18,7 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.stores.sqlite.connection import Connection
-from recollect.stores.sqlite.schema import MARK
+
+# Begins every token of the scope column. Texts are indexed without this private character, so that no text can
+# ever look like a scope.
+MARK = "\U0010f2c7"
+MARK_NUMBER = 0x10F2C7
 
 CACHED_WORDS = 200_000
 BOUNDARY = ""
