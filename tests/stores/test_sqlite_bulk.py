@@ -16,8 +16,8 @@ from recollect.domain.errors import Conflict
 from recollect.domain.memory import Memory
 from recollect.ports import Store
 from recollect.stores.sqlite import fulltext, open_sqlite
-from recollect.stores.sqlite.schema import MARK
 from recollect.stores.sqlite.writer import Writer
+from recollect.stores.tokens import MARK
 
 WORDS = [
     "running",

@@ -19,7 +19,7 @@ from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store, TextMatches
 from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite
-from recollect.stores.sqlite.schema import MARK
+from recollect.stores.tokens import MARK
 
 WORDS = [
     f"{a}{b}{c}" for a in ("ba", "ce", "di", "fo") for b in ("lo", "mu", "na") for c in ("t", "rk", "ning", "s", "ed")

@@ -11,13 +11,14 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.stores.sqlite.connection import Connection
+if TYPE_CHECKING:
+    from recollect.stores.sqlite.connection import Connection
 
 # Begins every token of the scope column. Texts are indexed without this private character, so that no text can
 # ever look like a scope.
