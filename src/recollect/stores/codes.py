@@ -455,7 +455,7 @@ class CodeIndex:
             if callable(allowed):
                 kept = np.flatnonzero(allowed(segment.columns["owners"][:count]))
             if segment.dead:
-                live = segment.live[:count]
+                live = segment.live[:count].copy()  # flatnonzero of flags that change meanwhile makes numbers up
                 kept = np.flatnonzero(live) if kept is None else kept[live[kept]]
             if kept is None or len(kept):
                 parts.append(Part(segment, count, kept))
