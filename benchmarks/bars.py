@@ -79,6 +79,7 @@ def _of_size(size: int, one: Mapping[str, Any]) -> list[Bar]:
         ]
     whole = one.get("whole_recall")
     if whole:
+        found.append(Bar(f"{size}: whole recall : embedding alone (wall)", whole["ratio_p50"], 3.0))
         found.append(Bar(f"{size}: whole recall : embedding alone (CPU)", whole["ratio_cpu"], 3.0))
     rivals = [
         one["rivals"][name]["p50"]
