@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.errors import Conflict, InvalidInput, NotFound
+from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Link, Memory, same_text
 from recollect.domain.times import whole_milliseconds
+from recollect.stores import refusals
 from recollect.stores.memory.contents import Contents, LinkKey, Row
 from recollect.stores.memory.tokens import Tokens, text_columns
 
@@ -58,8 +59,11 @@ def text_holder(
 
 def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
     replaced = contents.rows.get(change.memory.id)
-    _check_version(change, replaced)
-    _check_key(change.memory, contents)
+    held = None if replaced is None else (replaced.memory.scope.namespace, replaced.memory.version)
+    refusals.check_version(change, held)
+    key = change.memory.key
+    if key is not None:
+        refusals.check_key(change.memory, key_holder(contents, change.memory.scope.namespace, key))
     _check_text(change, contents, replaced)
     memory = _to_store(change, replaced)
     if replaced is not None and (memory.content != replaced.memory.content or memory.sensitive):
@@ -76,39 +80,15 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
         contents.renew_followers(memory)
 
 
-def _check_version(change: Put, replaced: Row | None) -> None:
-    id = change.memory.id
-    if change.expected_version is None:
-        if replaced is not None:
-            raise Conflict(f"memory {id} exists already", hint="Give the version you want to replace.", existing_id=id)
-        return
-    if replaced is None or replaced.memory.scope.namespace != change.memory.scope.namespace:
-        raise NotFound(f"no memory {id} to replace", hint="It may have been forgotten; write it as a new memory.")
-    if replaced.memory.version != change.expected_version:
-        raise Conflict(
-            f"memory {id} is at version {replaced.memory.version}, not {change.expected_version}",
-            hint="Read it again and repeat the change.",
-            existing_id=id,
-        )
-
-
-def _check_key(memory: Memory, contents: Contents) -> None:
-    holder = None if memory.key is None else key_holder(contents, memory.scope.namespace, memory.key)
-    if holder not in (None, memory.id):
-        raise Conflict(f"key {memory.key!r} is held by memory {holder}", hint="Update that one.", existing_id=holder)
-
-
 def _check_text(change: Put, contents: Contents, replaced: Row | None) -> None:
     memory, scope = change.memory, change.memory.scope
     if change.once:
-        holder = text_holder(contents, scope.namespace, scope.project, memory.content, other_than=memory.id)
-        if holder is not None:
-            raise Conflict(f"memory {holder} has the same text", hint="Update that one.", existing_id=holder)
+        refusals.check_text(text_holder(contents, scope.namespace, scope.project, memory.content, memory.id))
     grave = contents.grave(scope.namespace, memory.content)
     if change.revive:
         contents.graves = replace(contents.graves, hashes=contents.graves.hashes - {grave})
     elif grave in contents.graves.hashes and (replaced is None or replaced.same_text != same_text(memory.content)):
-        raise Conflict("this text was forgotten on purpose", hint="Revive it explicitly to bring it back.")
+        raise refusals.buried()
 
 
 def _to_store(change: Put, replaced: Row | None) -> Memory:
@@ -131,7 +111,7 @@ def _to_store(change: Put, replaced: Row | None) -> Memory:
 def _erase(change: Erase, contents: Contents) -> None:
     row = contents.rows.get(change.id)
     if row is None:
-        raise NotFound(f"no memory {change.id} to forget", hint="List the memories to see which ids there are.")
+        raise refusals.nothing_to_forget(change.id)
     contents.renew_followers(row.memory)
     contents.drop_vectors(change.id)
     del contents.rows[change.id]
@@ -157,9 +137,7 @@ def _add_link(link: Link, contents: Contents) -> None:
     ends = [contents.rows.get(id) for id in (link.source, link.target)]
     namespaces = {None if row is None else row.memory.scope.namespace for row in ends}
     if None in namespaces or len(namespaces) > 1:
-        raise NotFound(
-            f"cannot link {link.source} to {link.target}: one of them is not there", hint="Check both ids with `show`."
-        )
+        raise refusals.loose_link(link)
     contents.links.setdefault(_link_key(link), replace(link, created_at=whole_milliseconds(link.created_at)))
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.domain.changes import Change
-from recollect.domain.errors import NotFound
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
 from recollect.stores.memory.changes import apply, key_holder, text_holder
 from recollect.stores.memory.contents import Contents, Shelf
+from recollect.stores.refusals import lost_page
 
 # Ids ascend; times descend, and so do ids of equal times. The flag says whether the order is reversed.
 ORDERS: dict[ScanOrder, tuple[Callable[[Memory], Any], bool]] = {
@@ -89,7 +89,7 @@ class MemoryRecords:
 def _page_end(contents: Contents, filter: Filter, id: str) -> Memory:
     row = contents.rows.get(id)
     if row is None or row.memory.scope.namespace != filter.namespace:
-        raise NotFound(f"the page cannot go on after {id}: no such memory", hint="Start again from the first page.")
+        raise lost_page(id)
     return row.memory
 
 

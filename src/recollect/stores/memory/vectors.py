@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
 from recollect.stores.memory.contents import Contents, Shelf, Vectors
+from recollect.stores.refusals import sound_matrix, wrong_dimension
 
 
 class MemoryVectors:
@@ -78,7 +78,7 @@ def _nearest(contents: Contents, model: str, vector: Vector, ids: Iterable[str])
     """The cosine of each of these memories that has vectors of the model, at its best passage."""
     dimension = _dimension(contents, model)
     if dimension is not None and vector.shape != (dimension,):
-        raise _wrong_dimension(vector.shape[-1], dimension)
+        raise wrong_dimension(vector.shape[-1], dimension)
     return [_best(id, contents.vectors[model, id], vector) for id in ids if (model, id) in contents.vectors]
 
 
@@ -101,22 +101,11 @@ def _dimension(contents: Contents, model: str) -> int | None:
 
 
 def _check(entry: Embedded, dimension: int | None) -> None:
-    matrix = entry.vectors
-    if matrix is None:
+    if entry.vectors is None:
         return
-    if matrix.ndim != 2 or len(matrix) != (len(entry.passages) or 1):
-        raise InvalidInput(f"memory {entry.id} needs one vector for each passage", hint="Embed its text again.")
-    if not np.isfinite(matrix).all():
-        raise InvalidInput(f"a vector of memory {entry.id} has numbers that are not finite", hint="Check the model.")
+    matrix = sound_matrix(entry, entry.vectors)
     if dimension not in (None, matrix.shape[1]):
-        raise _wrong_dimension(matrix.shape[1], dimension)
-
-
-def _wrong_dimension(given: int, dimension: int) -> InvalidInput:
-    return InvalidInput(
-        f"the vector has {given} numbers, the model's others have {dimension}",
-        hint="Vectors of one model name must come from one model: give the other one its own name.",
-    )
+        raise wrong_dimension(matrix.shape[1], dimension)
 
 
 def _is_current(entry: Embedded, contents: Contents) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.errors import Conflict, NotFound
 from recollect.domain.memory import Link, Memory, same_text, tombstone_hash
 from recollect.domain.times import to_ms
+from recollect.stores import refusals
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text
 from recollect.stores.postgres.ledger import Writing
@@ -67,13 +67,11 @@ def _put(change: Put, writing: Writing) -> None:
     memory, connection = change.memory, writing.connection
     stored = _stored(memory.id, connection)
     old = None if stored is None else stored[1]
-    _check_version(change, old)
-    _check_key(memory, connection)
+    refusals.check_version(change, None if old is None else (old.scope.namespace, old.version))
+    refusals.check_key(memory, key_holder(connection, memory.scope.namespace, memory.key))
     if change.once:
         scope = memory.scope
-        holder = text_holder(connection, scope.namespace, scope.project, memory.content, memory.id)
-        if holder is not None:
-            raise Conflict(f"memory {holder} has the same text", "update that one", existing_id=holder)
+        refusals.check_text(text_holder(connection, scope.namespace, scope.project, memory.content, memory.id))
     _check_tombstone(change, old, connection)
     if stored is None:
         insert([memory], writing)
@@ -100,32 +98,10 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
         renew_followers(namespace, [number], connection)
 
 
-def _check_version(change: Put, old: Memory | None) -> None:
-    id = change.memory.id
-    if change.expected_version is None:
-        if old is not None:
-            raise Conflict(f"memory {id} exists already", "name the version you want to replace", existing_id=id)
-        return
-    if old is None or old.scope.namespace != change.memory.scope.namespace:
-        raise NotFound(f"no memory {id} to replace", "it may have been forgotten; write it as a new memory")
-    if old.version != change.expected_version:
-        raise Conflict(
-            f"memory {id} is at version {old.version}, not {change.expected_version}",
-            "read it again and repeat the change",
-            existing_id=id,
-        )
-
-
-def _check_key(memory: Memory, connection: Connection) -> None:
-    if memory.key is None:
-        return
-    holder = key_holder(connection, memory.scope.namespace, memory.key)
-    if holder is not None and holder != memory.id:
-        raise Conflict(f"key {memory.key!r} is held by memory {holder}", "update that one", existing_id=holder)
-
-
-def key_holder(connection: Connection, namespace: str, key: str) -> str | None:
-    """The memory of this tenant that holds this key."""
+def key_holder(connection: Connection, namespace: str, key: str | None) -> str | None:
+    """The memory of this tenant that holds this key; None where no key is asked for."""
+    if key is None:
+        return None
     return one(connection, "SELECT id FROM memories WHERE namespace = %s AND key = %s", (namespace, key))
 
 
@@ -159,14 +135,14 @@ def _check_tombstone(change: Put, old: Memory | None, connection: Connection) ->
         if change.revive:
             run(connection, "DELETE FROM tombstones WHERE namespace = %s AND hash = %s", (namespace, hashed))
         elif old is None or same_text(old.content) != same_text(memory.content):
-            raise Conflict("this text was forgotten on purpose", "revive it explicitly to bring it back")
+            raise refusals.buried()
 
 
 def _erase(change: Erase, writing: Writing) -> None:
     connection = writing.connection
     stored = _stored(change.id, connection)
     if stored is None:
-        raise NotFound(f"no memory {change.id} to forget", "list the memories to see which ids there are")
+        raise refusals.nothing_to_forget(change.id)
     number, memory = stored
     namespace = memory.scope.namespace
     writing.count(namespace, writing.tokens.text(memory.content, memory.tags), not memory.sensitive, -1)
@@ -215,7 +191,7 @@ def _ends(link: Link, connection: Connection) -> tuple[str, int, int] | None:
 def _add_link(link: Link, writing: Writing) -> None:
     ends = _ends(link, writing.connection)
     if ends is None:
-        raise NotFound(f"cannot link {link.source} to {link.target}: one of them is not there", "check both ids")
+        raise refusals.loose_link(link)
     namespace, source, target = ends
     created_at = to_ms(link.created_at)
     run(

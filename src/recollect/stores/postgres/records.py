@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from recollect.domain.changes import Change, Erase, Put
-from recollect.domain.errors import InvalidInput, NotFound
+from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
@@ -17,6 +17,7 @@ from recollect.stores.postgres.filters import conditions, is_whole_tenant
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.refusals import lost_page
 from recollect.stores.rows import decode
 
 Answer = TypeVar("Answer")
@@ -108,7 +109,7 @@ class PostgresRecords:
     ) -> Lookup:
         def work(connection: Connection) -> Lookup:
             return Lookup(
-                key_id=None if key is None else key_holder(connection, namespace, key),
+                key_id=key_holder(connection, namespace, key),
                 content_id=None if content is None else text_holder(connection, namespace, project, content, None),
                 buried=content is not None and bool(buried(connection, namespace, [content])),
                 session_projects=() if session is None else _projects(connection, namespace, session),
@@ -157,5 +158,5 @@ def _page(connection: Connection, filter: Filter, order: ScanOrder, after: str |
     column = "created_at" if order == "created_at" else "accessed_at"
     last = one(connection, f"SELECT {column} FROM memories WHERE namespace = %s AND id = %s", (filter.namespace, after))
     if last is None:
-        raise NotFound(f"the page cannot go on after {after}: no such memory", "start again from the first page")
+        raise lost_page(after)
     return f" AND (m.{column}, m.id) < (%s, %s)", (last, after)

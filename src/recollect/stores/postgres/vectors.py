@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.domain.errors import Corrupt, InvalidInput
+from recollect.domain.errors import Corrupt
 from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
-from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
+from recollect.ports import Embedded, EmbeddingProgress, Pending, Vector
 from recollect.stores.postgres.changes import NAMED
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing
@@ -25,7 +25,8 @@ from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import nearest
 from recollect.stores.postgres.outbox import claim, look, model_of, postpone, progress, register, release
 from recollect.stores.postgres.records import transact
-from recollect.stores.sqlite.outbox import MAX_PASSAGES, place
+from recollect.stores.refusals import sound_matrix, wrong_dimension
+from recollect.stores.sqlite.outbox import place
 from recollect.stores.sqlite.vectors import vector_checksum
 
 Place: TypeAlias = tuple[str, int]
@@ -135,15 +136,8 @@ def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
     if known is None or known[1] is None:
         return None
     if vector.shape != (known[1],):
-        raise _wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
+        raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
     return known[0]
-
-
-def _wrong_dimension(given: int, dimension: int) -> InvalidInput:
-    return InvalidInput(
-        f"the vector has {given} numbers, the model's others have {dimension}",
-        "vectors under one model name must come from one model: give the other one its own name",
-    )
 
 
 def _sound(connection: Connection, model: int, entries: Sequence[Embedded]) -> list[NDArray[np.float32] | None]:
@@ -154,26 +148,15 @@ def _sound(connection: Connection, model: int, entries: Sequence[Embedded]) -> l
     dimension = settled
     matrices: list[NDArray[np.float32] | None] = []
     for entry in entries:
-        matrix = None if entry.vectors is None else _shaped(entry, entry.vectors)
+        matrix = None if entry.vectors is None else sound_matrix(entry, entry.vectors)
         if matrix is not None:
             dimension = matrix.shape[1] if dimension is None else dimension
             if matrix.shape[1] != dimension:
-                raise _wrong_dimension(matrix.shape[1], dimension)
+                raise wrong_dimension(matrix.shape[1], dimension)
         matrices.append(matrix)
     if dimension != settled:
         run(connection, "UPDATE models SET dimension = %s WHERE model = %s", (dimension, model))
     return matrices
-
-
-def _shaped(entry: Embedded, given: Matrix) -> NDArray[np.float32]:
-    matrix = np.ascontiguousarray(given, dtype="<f4")
-    if matrix.ndim != 2 or len(matrix) != (len(entry.passages) or 1) or len(matrix) > MAX_PASSAGES:
-        raise InvalidInput(
-            f"memory {entry.id} needs one vector for each passage, {MAX_PASSAGES} at most", "embed its text again"
-        )
-    if not np.isfinite(matrix).all():
-        raise InvalidInput(f"a vector of memory {entry.id} has numbers that are not finite", "check the model")
-    return matrix
 
 
 def _current(connection: Connection, entries: Sequence[Embedded]) -> dict[str, tuple[Place, str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.errors import Conflict, NotFound
 from recollect.domain.memory import EPISODE, Memory, same_text, tombstone_hash
 from recollect.domain.times import to_ms
+from recollect.stores.refusals import buried, check_key, check_text, check_version, loose_link, nothing_to_forget
 from recollect.stores.rows import (
     SOURCE,
     dump_json,
@@ -58,15 +58,12 @@ def _put(change: Put, writing: Writing) -> None:
         "SELECT row, version, namespace, content, accessed_at, access_count, sensitive FROM memories WHERE id = ?",
         (memory.id,),
     )
-    _check_version(change, old)
-    _check_key(memory, writing)
+    check_version(change, None if old is None else (old[2], old[1]))
+    check_key(memory, key_holder(connection, memory.scope.namespace, memory.key))
     number = text_number(memory.content)
     if change.once:
-        holder = text_holder(
-            writing.connection, memory.scope.namespace, memory.scope.project, memory.content, memory.id
-        )
-        if holder is not None:
-            raise Conflict(f"memory {holder} has the same text", "update that one", existing_id=holder)
+        scope = memory.scope
+        check_text(text_holder(connection, scope.namespace, scope.project, memory.content, memory.id))
     _check_tombstone(change, old, writing)
     if old is None:
         values = encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count)
@@ -89,32 +86,11 @@ def _put(change: Put, writing: Writing) -> None:
         enqueue(writing, row)
 
 
-def _check_version(change: Put, old: Old | None) -> None:
-    id = change.memory.id
-    if change.expected_version is None:
-        if old is not None:
-            raise Conflict(f"memory {id} exists already", "name the version you want to replace", existing_id=id)
-        return
-    if old is None or old[2] != change.memory.scope.namespace:
-        raise NotFound(f"no memory {id} to replace", "it may have been forgotten; write it as a new memory")
-    if old[1] != change.expected_version:
-        raise Conflict(
-            f"memory {id} is at version {old[1]}, not {change.expected_version}",
-            "read it again and repeat the change",
-            existing_id=id,
-        )
-
-
-def _check_key(memory: Memory, writing: Writing) -> None:
-    if memory.key is None:
-        return
-    holder = one(
-        writing.connection,
-        "SELECT id FROM memories WHERE namespace = ? AND key = ?",
-        (memory.scope.namespace, memory.key),
-    )
-    if holder is not None and holder != memory.id:
-        raise Conflict(f"key {memory.key!r} is held by memory {holder}", "update that one", existing_id=holder)
+def key_holder(connection: Connection, namespace: str, key: str | None) -> str | None:
+    """The memory of this namespace that holds this key; None where no key is asked for."""
+    if key is None:
+        return None
+    return one(connection, "SELECT id FROM memories WHERE namespace = ? AND key = ?", (namespace, key))
 
 
 def text_holder(
@@ -151,7 +127,7 @@ def _check_tombstone(change: Put, old: Old | None, writing: Writing) -> None:
     if change.revive:
         writing.connection.execute("DELETE FROM tombstones WHERE namespace = ? AND hash = ?", (namespace, hashed))
     elif old is None or same_text(old[3]) != same_text(memory.content):
-        raise Conflict("this text was forgotten on purpose", "revive it explicitly to bring it back")
+        raise buried()
 
 
 def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
@@ -187,7 +163,7 @@ def _erase(change: Erase, writing: Writing) -> None:
     connection = writing.connection
     found = one(connection, "SELECT row, namespace, content FROM memories WHERE id = ?", (change.id,))
     if found is None:
-        raise NotFound(f"no memory {change.id} to forget", "list the memories to see which ids there are")
+        raise nothing_to_forget(change.id)
     row, namespace, content = found
     renew_followers(writing, row)
     drop_vectors(writing, row)
@@ -229,7 +205,7 @@ def _add_link(change: AddLink, writing: Writing) -> None:
     link = change.link
     ends = _ends(link.source, link.target, writing)
     if ends is None:
-        raise NotFound(f"cannot link {link.source} to {link.target}: one of them is not there", "check both ids")
+        raise loose_link(link)
     created_at = to_ms(link.created_at)
     writing.connection.execute(
         "INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?)",

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from recollect.domain.memory import TURNS_BEFORE, content_hash
 from recollect.ports import EmbeddingProgress, Pending
+from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import Writing
 
 ROW_BITS = 38
-PASSAGE_BITS = 10
-MAX_PASSAGES = 1 << PASSAGE_BITS
 TEXTS = 0
 """Stands in the vector log for "the text of this memory changed", in the place of a model."""
 FOLLOWERS = """

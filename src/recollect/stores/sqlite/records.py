@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.domain.changes import Change
-from recollect.domain.errors import NotFound, StoreUnavailable
+from recollect.domain.errors import StoreUnavailable
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
+from recollect.stores.refusals import lost_page
 from recollect.stores.rows import SOURCE, decode
-from recollect.stores.sqlite.changes import apply, is_buried, text_holder
+from recollect.stores.sqlite.changes import apply, is_buried, key_holder, text_holder
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.entries import prepare
 from recollect.stores.sqlite.filters import conditions, scope_index
@@ -103,9 +104,7 @@ class SqliteRecords:
     ) -> Lookup:
         with self._readers.reading() as connection:
             return Lookup(
-                key_id=None
-                if key is None
-                else one(connection, "SELECT id FROM memories WHERE namespace = ? AND key = ?", (namespace, key)),
+                key_id=key_holder(connection, namespace, key),
                 content_id=None if content is None else text_holder(connection, namespace, project, content, None),
                 buried=content is not None and is_buried(connection, namespace, content) is not None,
                 session_projects=() if session is None else _projects(connection, namespace, session),
@@ -144,5 +143,5 @@ def _page(connection: Connection, filter: Filter, order: ScanOrder, after: str |
     column = "created_at" if order == "created_at" else "accessed_at"
     last = one(connection, f"SELECT {column} FROM memories WHERE id = ? AND namespace = ?", (after, filter.namespace))
     if last is None:
-        raise NotFound(f"the page cannot go on after {after}: no such memory", "start again from the first page")
+        raise lost_page(after)
     return f" AND (m.{column}, m.id) < (?, ?)", (last, after)

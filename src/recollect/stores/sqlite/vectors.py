@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.domain.errors import Corrupt, InvalidInput
+from recollect.domain.errors import Corrupt
 from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
+from recollect.stores.refusals import sound_matrix, wrong_dimension
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import Conditions, conditions
 from recollect.stores.sqlite.ledger import Writing, counter
@@ -161,15 +162,8 @@ def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
     if known is None or known[1] is None:
         return None
     if vector.shape != (known[1],):
-        raise _wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
+        raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
     return known[0]
-
-
-def _wrong_dimension(given: int, dimension: int) -> InvalidInput:
-    return InvalidInput(
-        f"the vector has {given} numbers, the model's others have {dimension}",
-        "vectors under one model name must come from one model: give the other one its own name",
-    )
 
 
 def _store(writing: Writing, model: int, entry: Embedded, now_ms: int) -> None:
@@ -199,18 +193,12 @@ def _store(writing: Writing, model: int, entry: Embedded, now_ms: int) -> None:
 
 def _sound(connection: Connection, model: int, entry: Embedded, given: Matrix) -> NDArray[np.float32]:
     """The matrix as it is stored, or InvalidInput."""
-    matrix = np.ascontiguousarray(given, dtype="<f4")
-    if matrix.ndim != 2 or len(matrix) != (len(entry.passages) or 1) or len(matrix) > MAX_PASSAGES:
-        raise InvalidInput(
-            f"memory {entry.id} needs one vector for each passage, {MAX_PASSAGES} at most", "embed its text again"
-        )
-    if not np.isfinite(matrix).all():
-        raise InvalidInput(f"a vector of memory {entry.id} has numbers that are not finite", "check the model")
+    matrix = sound_matrix(entry, given)
     dimension = one(connection, "SELECT dimension FROM models WHERE model = ?", (model,))
     if dimension is None:
         connection.execute("UPDATE models SET dimension = ? WHERE model = ?", (matrix.shape[1], model))
     elif dimension != matrix.shape[1]:
-        raise _wrong_dimension(matrix.shape[1], dimension)
+        raise wrong_dimension(matrix.shape[1], dimension)
     return matrix
 
 
