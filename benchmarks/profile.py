@@ -37,9 +37,8 @@ STEPS = (
     (2, "count words in their token streams", "recollect.stores.sqlite.fulltext", "SqliteText._count"),
     (2, "turns around them", "recollect.legs.lexical", "in_context"),
     (1, "meaning", "recollect.legs.running", "dense"),
-    (2, "scan the codes", "recollect.stores.codes", "_candidates"),
-    (2, "read the vectors of the head", "recollect.stores.sqlite.scan", "_vectors_at"),
-    (2, "exact cosines, ids, scope", "recollect.stores.sqlite.vectors", "_hits"),
+    (2, "scan the codes", "recollect.stores.codes", "_near_codes"),
+    (2, "exact cosines of the head", "recollect.stores.sqlite.vectors", "_hits"),
     (1, "anchors of the second wave", "recollect.legs.running", "_anchors"),
     (1, "second step", "recollect.legs.running", "bridge"),
     (0, "pool", "recollect.pipeline", "fetch_pool"),
@@ -50,6 +49,7 @@ STEPS = (
     (0, "priors", "recollect.pipeline", "adjust"),
     (0, "links", "recollect.pipeline", "_linked"),
     (0, "select", "recollect.pipeline", "select"),
+    (0, "confidence", "recollect.pipeline", "judge"),
 )
 
 

@@ -17,7 +17,7 @@ def dense(
     vector: Vector,
     *,
     limit: Annotated[int, Range(1, 1000)] | None = None,
-    factor: Annotated[float, Range(0.1, 100)] = 1.0,
+    factor: Annotated[float, Range(0.1, 100)] | None = None,
     minimum: Annotated[float, Range(-1, 1)] | None = None,
 ) -> Found:
     """The best by cosine; below `minimum` nothing is near enough to speak."""

@@ -20,6 +20,8 @@ class Found:
     frequencies: Frequencies = field(default_factory=Frequencies)
 
 
-def depth(question: Question, limit: int | None, factor: float) -> int:
-    """How many hits a leg asks for: a fixed limit, or a multiple of what the question wants."""
-    return limit if limit is not None else max(1, round(factor * question.limit))
+def depth(question: Question, limit: int | None, factor: float | None) -> int:
+    """How many hits a leg asks for: a fixed number, a multiple of what the question wants, the larger if both."""
+    if factor is None:
+        return question.limit if limit is None else limit
+    return max(limit or 1, round(factor * question.limit))

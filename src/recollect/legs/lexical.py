@@ -45,7 +45,7 @@ def lexical(
     *,
     rungs: Sequence[str] = ("initial",),
     limit: Annotated[int, Range(1, 1000)] | None = None,
-    factor: Annotated[float, Range(0.1, 100)] = 1.0,
+    factor: Annotated[float, Range(0.1, 100)] | None = None,
     match: Literal["any", "all-then-any"] = "any",
     columns: ColumnWeights = (1.0, 1.0),
     k1: Annotated[float, Range(0.01, 10)] = 1.2,

@@ -1,12 +1,11 @@
-"""The derived vector index: quantised codes scanned exactly, the head rescored with the full vectors.
+"""The derived vector index: quantised codes scanned exactly, for a head that the store scores with the full vectors.
 
-Up to `exact_rows` rows the full vectors stay in memory and every answer is exact. Beyond, a row costs about
-265 bytes at 384 dimensions, and a search narrows in steps, each dearer and for the rows the last one left:
+Up to `exact_rows` rows the full vectors stay in memory and nothing is missed. Beyond, a row costs about 265 bytes at
+384 dimensions, and a search narrows in steps, each dearer and for the rows the last one left:
 
     coarse   sign bits x sign bits of the query       48 B a row, popcounts over column-major words
     sharp    sign bits x 3-bit query                  the same words again
     fine     4-bit codes x float query                192 B a row
-    exact    full vectors, read through `fetch`       cosine in float64
 
 Codes are of x = (v / |v| - mean) R, with R a random rotation: real sentence embeddings share a large mean (0.83 of
 the norm for arctic-embed-s) that would waste most sign bits, and R spreads outlying coordinates. The query is rotated
@@ -36,27 +35,18 @@ Doubles: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = dict[str, NDArray[Any]]  # by name, all of one length: a row is one place in each
-Fetch: TypeAlias = Callable[[Ints], Floats]
 Allowed: TypeAlias = Ints | Callable[[Ints], Flags]
 
 EXACT_ROWS = 20_000  # 30 MB of float32 and a scan of 2 to 3 ms, which codes do not beat
-SHARP_ROWS = 32_768  # at least, or an eighth of all rows
-FINE_ROWS = 8_192  # and 1 / 128 of all rows
-HEAD_ROWS = 50  # and 1.5 times the limit: with these, recall@100 is over 0.99 on real embeddings up to a million rows
+SHARP_ROWS = 20_480  # at least, or an eighth of all rows
+FINE_ROWS = 4_096  # and 1 / 128 of all rows: with these, recall@100 is over 0.99 on real embeddings to a million rows
+HEAD_ROWS = 50  # or half the limit: so many more than asked for are worth an exact look
 SEGMENT_ROWS = 65_536  # appends fill a segment and never move one
 STEP_ROWS = 32_768  # words, popcounts and sums of one step stay in a 512 KiB second-level cache
 FLOAT_SLACK = 1e-4  # a float32 dot product of unit vectors is nearer than this to the float64 one
 FOUR_BIT_STEP, THREE_BIT_STEP = 0.335, 0.586  # of the best uniform quantisers of a unit normal variable
 MAGIC = b"RCLCODE1"
 TRAILER = struct.Struct("<II8s")  # length of the description, checksum of all before, magic
-
-
-class Found(NamedTuple):
-    """One owner, its best row and the exact cosine of that row."""
-
-    owner: int
-    row: int
-    cosine: float
 
 
 class Probe(NamedTuple):
@@ -279,28 +269,16 @@ def _head(scores: Floats, owners: Ints, rows: Ints, wanted: int) -> tuple[Ints, 
         size = min(4 * size, len(scores))
 
 
-def _rescored(unit: Doubles, rows: Ints, owners: Ints, vectors: Floats, limit: int) -> list[Found]:
-    """Exact cosines, best row of each owner, in the total order; a row that came back as NaN is gone."""
-    wide = vectors.astype(np.float64)
-    cosines = np.clip(np.vecdot(wide, unit) / _norms(wide), -1.0, 1.0)
-    there = np.flatnonzero(~np.isnan(cosines))
-    cosines, owners, rows = cosines[there], owners[there], rows[there]
-    order, firsts = _by_owner(cosines, owners, rows)
-    best = order[firsts[:limit]]
-    return list(map(Found, owners[best].tolist(), rows[best].tolist(), cosines[best].tolist()))
-
-
-def _search_vectors(unit: Doubles, limit: int, parts: list[Part]) -> list[Found]:
-    """Rank by float32 dot products, then settle in float64 all that stand within their error of the last place."""
-    query = unit.astype(np.float32)
-    scores = np.concatenate([np.vecdot(part.column("vectors"), query) / part.column("norms") for part in parts])
+def _near_vectors(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
+    """By float32 dot products: the best owners' rows, and all that stand within their error of the last place."""
+    scores = np.concatenate([np.vecdot(part.column("vectors"), unit) / part.column("norms") for part in parts])
     head, _ = _head(scores, _joined(parts, "owners"), _joined(parts, "rows"), limit)
     near = _chosen(parts, np.flatnonzero(scores >= scores[head].min() - FLOAT_SLACK))
-    return _rescored(unit, _joined(near, "rows"), _joined(near, "owners"), _joined(near, "vectors"), limit)
+    return _joined(near, "rows"), _joined(near, "owners")
 
 
-def _candidates(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
-    """Rows and owners worth an exact look; widens by itself when few owners hold the best rows."""
+def _near_codes(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
+    """By the steps of the cascade; widens by itself when few owners hold the best rows."""
     total, wider = sum(map(len, parts)), math.sqrt(max(1.0, limit / 100))
     while True:
         sharp, fine = int(wider * max(SHARP_ROWS, total // 8)), int(wider * (FINE_ROWS + total // 128))
@@ -311,7 +289,7 @@ def _candidates(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints
             some = _best(some, np.concatenate([_sign_scores(part, probe, probe.masks) for part in some]), fine)
         scores = np.concatenate([_nibble_scores(part, probe) for part in some])
         rows, owners = _joined(some, "rows"), _joined(some, "owners")
-        head, found = _head(scores, owners, rows, HEAD_ROWS + limit + limit // 2)
+        head, found = _head(scores, owners, rows, limit + max(HEAD_ROWS, limit // 2))
         if found >= limit or len(rows) == total:
             return rows[head], owners[head]
         wider *= 4
@@ -353,22 +331,19 @@ class CodeIndex:
         with self._lock:
             self._bury([segment.owned(keys, segment.count) for segment in self._segments])
 
-    def search(self, query: Floats, limit: int, fetch: Fetch, allowed: Allowed | None = None) -> list[Found]:
-        """The best `limit` owners by exact cosine falling, then owner rising, among the allowed ones only.
+    def nearest(self, query: Floats, limit: int, allowed: Allowed | None = None) -> tuple[Ints, Ints]:
+        """Rows and their owners that are worth an exact look, in no order, among the allowed ones only.
 
-        `allowed` is an array of owners (best sorted), or a function from owners to flags. `fetch` reads the full
-        vectors of the given rows, NaN for a row that is gone; no lock is held while it runs.
+        The best `limit` owners by cosine are all there while the full vectors are held, nearly all of them later.
+        `allowed` is an array of owners (best sorted), or a function from owners to flags.
         """
         unit = np.asarray(query, np.float64)
         if unit.shape != (self.dimension,) or not np.isfinite(unit).all():
             raise ValueError(f"the query is not {self.dimension} finite numbers")
-        unit, (frame, parts) = unit / _norms(unit), self._visible(allowed)
+        unit, (frame, parts) = (unit / _norms(unit)).astype(np.float32), self._visible(allowed)
         if limit < 1 or not parts:
-            return []
-        if frame is None:
-            return _search_vectors(unit, limit, parts)
-        rows, owners = _candidates(frame.probe(unit.astype(np.float32)), limit, parts)
-        return _rescored(unit, rows, owners, np.asarray(fetch(rows), np.float32), limit)
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return _near_vectors(unit, limit, parts) if frame is None else _near_codes(frame.probe(unit), limit, parts)
 
     def save(self, path: Path, stamp: str) -> None:
         """Write the living rows to one file, whole or not at all: temporary file, fsync, rename.

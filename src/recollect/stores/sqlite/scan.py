@@ -11,7 +11,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +32,7 @@ TIES = 32
 TABLE_SHARE = 50
 WORTH_SAVING = 20_000
 
-VectorRows = dict[int, tuple[Any, ...]]
-"""Rows of the table of vectors, by place."""
-
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 
 @dataclass(slots=True)
@@ -58,27 +53,14 @@ class Scans:
         self._lock = threading.Lock()
         self._scans: dict[int, Scan] = {}
 
-    def nearest(
-        self, connection: Connection, model: int, vector: Vector, filter: Filter, limit: int
-    ) -> tuple[list[int], VectorRows]:
-        """The rows of the memories in scope with the best cosines, a few more than `limit` if there are.
-
-        With them comes what had to be read of the vectors: by place, all columns.
-        """
+    def nearest(self, connection: Connection, model: int, vector: Vector, filter: Filter, limit: int) -> list[int]:
+        """The places of the vectors in scope that are worth an exact look: those of the best `limit` and some more."""
         with self._lock:
             scan = self._current(connection, model, len(vector))
         if not len(scan.index):
-            return [], {}
+            return []
         allowed = _allowed(connection, self._postings, filter)
-        read: VectorRows = {}
-
-        def fetch(keys: Ints) -> Floats:
-            read.update(_vectors_at(connection, keys))
-            gone = np.full(len(vector), np.nan, dtype="<f4").tobytes()
-            data = b"".join([read[key][4] if key in read else gone for key in keys.tolist()])
-            return np.frombuffer(data, dtype="<f4").reshape(len(keys), len(vector))
-
-        return [found.owner for found in scan.index.search(vector, limit + TIES, fetch, allowed)], read
+        return scan.index.nearest(vector, limit + TIES, allowed)[0].tolist()
 
     def _current(self, connection: Connection, model: int, dimension: int) -> Scan:
         """The model's scan as of this connection's view of the file, or a later one."""
@@ -203,14 +185,3 @@ def _follow(connection: Connection, model: int, scan: Scan, last: int) -> None:
         if found:
             _add(scan.index, [(key, data) for key, data in found])
     scan.sequence = last
-
-
-def _vectors_at(connection: Connection, keys: Ints) -> VectorRows:
-    """The vectors at these places, those that are still there."""
-    found = rows(
-        connection,
-        "SELECT v.place, v.start, v.stop, v.checksum, v.data FROM json_each(?) j CROSS JOIN vectors v"
-        " ON v.place = j.value",
-        (json.dumps(keys.tolist()),),
-    )
-    return {row[0]: row for row in found}

@@ -19,7 +19,7 @@ from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
 from recollect.stores.refusals import sound_matrix, wrong_dimension
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
-from recollect.stores.sqlite.filters import Conditions, conditions
+from recollect.stores.sqlite.filters import conditions
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import (
     MAX_PASSAGES,
@@ -34,10 +34,22 @@ from recollect.stores.sqlite.outbox import (
     waiting,
 )
 from recollect.stores.sqlite.records import run
-from recollect.stores.sqlite.scan import Scans, VectorRows, note_saved
+from recollect.stores.sqlite.scan import Scans, note_saved
 from recollect.stores.sqlite.writer import Writer
 
 ROW_MASK = (1 << ROW_BITS) - 1
+
+COLUMNS = "v.place, v.start, v.stop, v.checksum, v.data"
+AT = (
+    f"SELECT {COLUMNS}, m.id FROM json_each(?) j CROSS JOIN vectors v ON v.place = j.value"
+    f" CROSS JOIN memories m ON m.row = (v.place >> {PASSAGE_BITS}) & {ROW_MASK} WHERE "
+)
+"""The vectors at some places, and whose they are, where the memories keep what follows."""
+OF = (
+    f"SELECT {COLUMNS}, m.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value"
+    f" CROSS JOIN vectors v ON v.place = ? + (m.row << {PASSAGE_BITS})"
+)
+"""The first vector of some memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +82,8 @@ class SqliteVectors:
             number = _checked(connection, model, vector)
             if number is None or limit <= 0:
                 return []
-            found, read = self._scans.nearest(connection, number, vector, filter, limit)
-            hits = _hits(connection, number, vector, _ids(connection, found, conditions(filter)), read)
+            places, scope = self._scans.nearest(connection, number, vector, filter, limit), conditions(filter)
+            hits = _hits(connection, vector, rows(connection, AT + scope.sql, (json.dumps(places), *scope.values)))
             self._judged = _Judged(_state(connection, number, vector), {hit.id: hit for hit in hits})
             self._save_built(connection)
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
@@ -95,12 +107,9 @@ class SqliteVectors:
                 return {}
             judged = self._judged
             known = judged.hits if judged.state == _state(connection, number, vector) else dict[str, Hit]()
-            found = rows(
-                connection,
-                "SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value WHERE m.embedded > 0",
-                (json.dumps([id for id in ids if id not in known]),),
-            )
-            fresh = {hit.id: hit for hit in _hits(connection, number, vector, dict(found), {})}
+            unknown = json.dumps([id for id in ids if id not in known])
+            found = rows(connection, OF, (unknown, place(number, 0)))
+            fresh = {hit.id: hit for hit in _hits(connection, vector, found)}
         return {id: hit for id in ids if (hit := known.get(id) or fresh.get(id)) is not None}
 
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
@@ -143,7 +152,7 @@ class SqliteVectors:
                 (json.dumps(list(ids)),),
             )
             vectors: dict[int, list[tuple[Any, ...]]] = {}
-            for vector in _sound_rows(_rows_of(connection, number, [row for _, row, _ in known], {})):
+            for vector in _sound_rows(_passages(connection, [place(number, row) for _, row, _ in known])):
                 vectors.setdefault((vector[0] >> PASSAGE_BITS) & ROW_MASK, []).append(vector)
         made = {id: _embedded(id, content, vectors[row]) for id, row, content in known if row in vectors}
         return [made[id] for id in ids if id in made]
@@ -212,57 +221,35 @@ def vector_checksum(key: int, start: int | None, stop: int | None, data: bytes) 
     return zlib.crc32(data, zlib.crc32(facts))
 
 
-def _ids(connection: Connection, memory_rows: Sequence[int], scope: Conditions) -> dict[int, str]:
-    """The ids of those memories that are in scope."""
-    return dict(
-        rows(
-            connection,
-            f"SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
-            (json.dumps(memory_rows), *scope.values),
-        )
-    )
+def _hits(connection: Connection, vector: Vector, found: list[tuple[Any, ...]]) -> list[Hit]:
+    """The exact cosine of each memory, at its best passage: of a memory in passages all are read, whichever was found.
 
-
-def _hits(connection: Connection, model: int, vector: Vector, ids: Mapping[int, str], read: VectorRows) -> list[Hit]:
-    """The exact cosine of each memory, at its best passage, from the vectors in the file (or `read` from it before)."""
-    found = _sound_rows(_rows_of(connection, model, ids, read))
+    `found` are rows of the table of vectors, each with the id of its memory.
+    """
+    in_passages = {row[0] & ~(MAX_PASSAGES - 1): row[5] for row in found if row[1] is not None}
+    if in_passages:
+        others = [(*row, in_passages[row[0] & ~(MAX_PASSAGES - 1)]) for row in _passages(connection, in_passages)]
+        found = [*(row for row in found if row[1] is None), *others]
     if not found:
         return []
-    matrix = np.frombuffer(b"".join([row[4] for row in found]), dtype="<f4").reshape(len(found), -1)
+    matrix = np.frombuffer(b"".join([row[4] for row in _sound_rows(found)]), dtype="<f4").reshape(len(found), -1)
     # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
     scores = np.vecdot(matrix.astype(np.float64), vector.astype(np.float64))
-    best: dict[int, Hit] = {}
-    for (key, start, stop, _, _), score in zip(found, scores.tolist()):
-        row = (key >> PASSAGE_BITS) & ROW_MASK
-        if row not in best or score > best[row].score:
-            best[row] = Hit(ids[row], score, None if start is None else Passage(start, stop))
+    best: dict[str, Hit] = {}
+    for (_, start, stop, _, _, id), score in zip(found, scores.tolist()):
+        if id not in best or score > best[id].score:
+            best[id] = Hit(id, score, None if start is None else Passage(start, stop))
     return list(best.values())
 
 
 def _sound_rows(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """These rows of the table of vectors, when every one of them is as it was written."""
-    if any(vector_checksum(key, start, stop, data) != checksum for key, start, stop, checksum, data in found):
+    if any(vector_checksum(row[0], row[1], row[2], row[4]) != row[3] for row in found):
         raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
     return found
 
 
-def _rows_of(connection: Connection, model: int, memory_rows: Iterable[int], read: VectorRows) -> list[tuple[Any, ...]]:
-    """All vectors of these memories. One without passages has a single vector, which may have been read already."""
-    known: list[tuple[Any, ...]] = []
-    unread: list[int] = []
-    for number in memory_rows:
-        first = place(model, number)
-        row = read.get(first)
-        if row is not None and row[1] is None:
-            known.append(row)
-        else:
-            unread.append(first)
-    if not unread:
-        return known
-    fresh = rows(
-        connection,
-        "SELECT v.place, v.start, v.stop, v.checksum, v.data FROM json_each(?) j CROSS JOIN vectors v"
-        " WHERE v.place BETWEEN j.value AND j.value + ?",
-        (json.dumps(unread), MAX_PASSAGES - 1),
-    )
-    return known + fresh
+def _passages(connection: Connection, firsts: Iterable[int]) -> list[tuple[Any, ...]]:
+    """All vectors of some memories, given by their first places."""
+    sql = f"SELECT {COLUMNS} FROM json_each(?) j CROSS JOIN vectors v WHERE v.place BETWEEN j.value AND j.value + ?"
+    return rows(connection, sql, (json.dumps(list(firsts)), MAX_PASSAGES - 1))
