@@ -107,7 +107,9 @@ def fetch_pool(
 ) -> Pool:
     """Every candidate's record in one query and every candidate's cosine once; out of scope is out of the pool."""
     ids = list(dict.fromkeys(hit.id for name in sorted(found) for hit in found[name].hits))
-    memories = {one.id: one for one in tools.store.records.fetch(ids) if question.filter.allows(one)} if ids else {}
+    known = {id: memory for one in found.values() for id, memory in one.read.items()}
+    known.update((one.id, one) for one in tools.store.records.fetch([id for id in ids if id not in known]))
+    memories = {id: known[id] for id in ids if id in known and question.filter.allows(known[id])}
     similarities: dict[str, Hit] = {}
     ordered = plan.meaning and any(spec.kind == "similarity" and spec.weight > 0 for spec in profile.signals)
     if ordered and vector is not None and tools.embedder is not None and tools.store.vectors is not None and memories:

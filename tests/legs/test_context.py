@@ -13,7 +13,7 @@ from recollect.domain.subjects import fold, subject
 from recollect.stages.concepts import concepts
 from recollect.stages.priors import role, speaker, temporal
 from recollect.upkeep.conversations import conversation_views
-from tests.world import NOW, World, ids
+from tests.world import NOW, World, counted, ids
 
 TALK = ("did you ever repair the roof?", "yes, in march", "great, and who helped?", "my cousin", "nice weather today")
 
@@ -97,7 +97,7 @@ def test_the_bridge_finds_what_the_best_memories_name() -> None:
     world.remember("shared", "The Tromso festival showed a retrospective of Greta Halvorsen last year.")
     for place in range(30):
         world.remember(f"x{place}", f"Filler {place}\nNothing to see about topic{place} here.")
-    options = {"legs.lexical.limit": 1}
+    options = {"legs.lexical.limit": 1, "legs.lexical.factor": 0.1}
     answer = world.ask("balanced", "where was the director of Northern Lights born?", options=options)
     assert ids(answer)[:2] == ["film", "person"]
     person = next(hit for hit in answer if hit.id == "person")
@@ -106,6 +106,16 @@ def test_the_bridge_finds_what_the_best_memories_name() -> None:
         "balanced", "where was the director of Northern Lights born?", options={**options, "legs.bridge.weight": 0}
     )
     assert "person" not in ids(without) and without.trace.legs["bridge"].skipped == "weight 0"
+
+
+def test_a_second_step_reads_no_memory_that_is_read_again() -> None:
+    world = World(embedder=None)
+    world.store, ports = counted(world.store)
+    world.remember("film", "Northern Lights\nNorthern Lights is a film directed by Greta Halvorsen in winter.")
+    world.remember("person", "Greta Halvorsen\nGreta Halvorsen was born in Tromso and studied medicine.")
+    answer = world.ask("balanced", "where was the director of Northern Lights born?")
+    fetched = [id for (asked,), _ in ports["records"].named("fetch") for id in asked]
+    assert ids(answer) == ["film", "person"] and sorted(fetched) == ["film", "person"]
 
 
 def test_a_memory_about_what_the_question_names_gains() -> None:

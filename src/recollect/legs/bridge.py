@@ -60,7 +60,7 @@ def bridge(
                     if id != source:
                         worth[id] = max(worth.get(id, 0.0), strength[source] / len(ids))
     hits = [Hit(id, score) for id, score in worth.items()]
-    return Found(tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]))
+    return Found(tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]), read=known)
 
 
 def _sure(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recollect.domain.memory import Memory
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.recall import Attempt
@@ -12,12 +14,14 @@ from recollect.stages.confidence import Frequencies
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hits best first, and for the lexical leg the rungs it walked, the query that won, and how rare its words are."""
+    """Hits best first; of the lexical leg the rungs it walked, the query that won, and how rare its words are."""
 
     hits: tuple[Hit, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     compiled: str = ""
     frequencies: Frequencies = field(default_factory=Frequencies)
+    read: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
+    """Memories that the leg had to read on its way: the pool need not read them again."""
 
 
 def depth(question: Question, limit: int | None, factor: float | None) -> int:
