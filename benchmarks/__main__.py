@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import corpus, machine, meaning, reading, report, stores, writes
+from benchmarks import corpus, machine, meaning, reading, report, startup, stores, writes
 from benchmarks.rivals import measure_rivals
 from recollect.adapters import open_embedder
 from recollect.ports import Embedder
@@ -73,6 +73,8 @@ def run(kind: str, plan: dict[str, Any], folder: Path, *, model: bool, rivals: b
         shutil.rmtree(place)
     say("writes")
     results["writes"] = writes.measure_writes(folder, plan["writes"])
+    say("command line")
+    results["command line"] = startup.measure_startup()
     results["library"] = writes.measure_library(folder, settings, plan["library"])
     return results
 

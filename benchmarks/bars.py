@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.startup import ROUTED
 from benchmarks.writes import SAME_ROWS
 
 PROMISED_FROM = 100_000
@@ -44,6 +45,10 @@ def bars(results: Mapping[str, Any]) -> list[Bar]:
         found.append(Bar("durable writes, 16 writers : one commit each of the same rows", round(gain, 2), 5.0, True))
         slow = writes["16 writers"]["p99_ms"] / writes["fsync_p50_ms"]
         found.append(Bar("p99 of a durable write with 16 writers : fsync p50", round(slow, 1), 20.0))
+    commands = results.get("command line")
+    if commands:
+        most = max(commands[name]["cpu_ms"] for name in ROUTED)
+        found.append(Bar("recollect recall beside a daemon, CPU ms of the command", most, 150.0))
     return found
 
 

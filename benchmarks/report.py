@@ -48,7 +48,7 @@ def page(results: Mapping[str, Any]) -> str:
         lines += ["", f"Open warm: {_pairs(one['open_warm'])}. Bytes a memory: {one['bytes_per_memory']}."]
         if absent:
             lines += ["", f"Not compared: {'; '.join(absent)}."]
-    for title in ("writes", "library"):
+    for title in ("writes", "command line", "library"):
         if results.get(title):
             lines += ["", f"## {title.capitalize()}", ""]
             lines += [

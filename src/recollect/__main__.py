@@ -6,13 +6,18 @@ import sys
 
 
 def main() -> None:
-    """Hand over to the command line; hooks are served before its libraries are loaded, because an agent is waiting."""
+    """Hand over to the command line; hooks and recalls are served before its libraries are loaded: somebody waits."""
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h"} & set(sys.argv):
         from recollect.doors.hook.running import main as hook
 
         hook(sys.argv[2:])
         return
-    from recollect.doors.cli import main as run
+    if sys.argv[1:2] == ["recall"]:
+        from recollect.doors.cli.shortcut import recalled
+
+        if recalled(sys.argv[2:]):
+            return
+    from recollect.doors.cli.app import main as run
 
     run()
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -134,6 +133,8 @@ def _read_config(path: Path, known: set[str]) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
+    import tomllib  # here, because most homes have no such file and every command would load it
+
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -50,7 +50,7 @@ Cli = Callable[..., Ran]
 @pytest.fixture
 def cli(home: Path) -> Cli:
     """Run a command in this process. A traceback is a failure of the test, whatever the exit code."""
-    from recollect.doors.cli import app
+    from recollect.doors.cli.app import app
 
     def run(*args: str, input: str | None = None, terminal: bool = False) -> Ran:
         given = {"FORCE_COLOR": "1", "COLUMNS": "100", "TERM": "xterm-256color"} if terminal else {}

@@ -15,7 +15,8 @@ import pytest
 from typer.main import get_command
 
 import recollect
-from recollect.doors.cli import app, reference
+from recollect.doors.cli import reference
+from recollect.doors.cli.app import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -125,7 +126,7 @@ def test_without_a_model_the_first_run_says_how_to_get_one(cli: Any, monkeypatch
 
 def test_importing_the_command_line_loads_no_heavy_library() -> None:
     heavy = "numpy onnxruntime tokenizers fastapi apsw rich recollect.engine"
-    code = f"import sys, recollect.doors.cli; print([one for one in '{heavy}'.split() if one in sys.modules])"
+    code = f"import sys, recollect.doors.cli.app; print([one for one in '{heavy}'.split() if one in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 

@@ -22,7 +22,7 @@ from tests.doors.http_cases import Daemon, daemon
 
 BASE = {"RECOLLECT_EMBEDDER": "fake", "RECOLLECT_RERANKER": "none", "NO_COLOR": "1"}
 NOW = ("--now", "2026-06-01T00:00:00Z")
-HEAVY = ("numpy", "apsw", "onnxruntime", "recollect.engine")
+HEAVY = ("numpy", "apsw", "onnxruntime", "recollect.engine", "typer", "pydantic", "tomllib", "socket", "http")
 
 CASES: list[tuple[str, ...]] = [
     ("which database do we run?",),
@@ -122,23 +122,56 @@ def test_errors_are_the_same_either_way(running: tuple[Path, Daemon], words: tup
     assert json.loads(routed.stdout) == json.loads(direct.stdout)
 
 
-def test_the_routed_path_loads_neither_numbers_nor_a_database(running: tuple[Path, Daemon]) -> None:
+@pytest.mark.parametrize(
+    ("form", "drawn"), [(("--json",), False), ((), False), (("--explain",), True), (("--render",), True)]
+)
+def test_the_routed_path_loads_neither_numbers_nor_a_database_nor_the_command_line(
+    running: tuple[Path, Daemon], form: tuple[str, ...], drawn: bool
+) -> None:
     home, one = running
+    watched = (*HEAVY, "rich")
     script = (
         "import sys, atexit\n"
-        f"atexit.register(lambda: print([one for one in {HEAVY!r} if one in sys.modules], file=sys.stderr))\n"
+        f"atexit.register(lambda: print([one for one in {watched!r} if one in sys.modules], file=sys.stderr))\n"
         "sys.argv = ['recollect', 'recall', 'database', *sys.argv[1:]]\n"
         "from recollect.__main__ import main\n"
         "main()\n"
     )
-    for form in (("--json",), (), ("--explain",), ("--render",)):
-        before = requests(one)
-        command = [sys.executable, "-c", script, *form]
-        environment = {**os.environ, **BASE, "RECOLLECT_HOME": str(home)}
-        ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=True)
-        assert requests(one) == before + 1
-        assert "PostgreSQL" in ran.stdout
-        assert ran.stderr.splitlines()[-1] == "[]"
+    before = requests(one)
+    environment = {**os.environ, **BASE, "RECOLLECT_HOME": str(home)}
+    command = [sys.executable, "-c", script, *form]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=True)
+    assert requests(one) == before + 1
+    assert "PostgreSQL" in ran.stdout
+    assert ran.stderr.splitlines()[-1] == ("['rich']" if drawn else "[]")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--explain",), ("--render",)])
+def test_the_shortcut_prints_what_the_ordinary_command_prints(
+    running: tuple[Path, Daemon], form: tuple[str, ...]
+) -> None:
+    home, one = running
+    before = requests(one)
+    words = ("which database do we run?", "--limit", "3", *form)
+    short, ordinary = run(home, *words), run(home, *words, "--alias", "nobody=nothing")
+    assert requests(one) == before + 2
+    assert (short.returncode, short.stderr) == (ordinary.returncode, ordinary.stderr)
+    if "--json" in form:
+        assert settled(json.loads(short.stdout)) == settled(json.loads(ordinary.stdout))
+        assert list(json.loads(short.stdout)) == list(json.loads(ordinary.stdout))
+    else:
+        assert timeless(short.stdout) == timeless(ordinary.stdout) != ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(running: tuple[Path, Daemon]) -> None:
+    home, _ = running
+    environment = {**os.environ, **BASE, "RECOLLECT_HOME": str(home)}
+    command = [sys.executable, "-m", "recollect", "recall", "database"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, timeout=120, check=False)
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (0, b"")
 
 
 def test_a_daemon_of_another_store_or_with_other_settings_is_not_asked(

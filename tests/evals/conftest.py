@@ -91,7 +91,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     for name, value in (("HOME", str(tmp_path / "home")), ("EMBEDDER", "fake"), ("RERANKER", "none")):
         monkeypatch.setenv(f"RECOLLECT_{name}", value)
     monkeypatch.setenv("NO_COLOR", "1")
-    from recollect.doors.cli import app
+    from recollect.doors.cli.app import app
 
     def run(*args: object, code: int = 0) -> str:
         done = CliRunner().invoke(app, [str(one) for one in args])

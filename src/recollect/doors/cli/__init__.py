@@ -1,5 +1,1 @@
-"""The command line: a skin over Engine. Importing it loads neither a model nor a numerical library."""
-
-from recollect.doors.cli.app import app, main
-
-__all__ = ["app", "main"]
+"""The command line: a skin over Engine. Importing it loads nothing; `app` is the whole of it, `shortcut` a way past."""

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from recollect.domain.errors import InvalidInput, InvalidProfile, RecollectError
-from recollect.doors.cli.session import FLAGS, flush, printable, write_json
+from recollect.doors.cli.session import FLAGS, flush, printable, tolerate_poor_terminals, write_json
 from recollect.doors.wire import error_to_dict
 
 # In the order of the help page.
@@ -208,7 +208,5 @@ for _module in COMMANDS:
 
 def main() -> None:
     """The entry point of the `recollect` command."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets a question mark, not a traceback.
-        cast(Any, stream).reconfigure(errors="replace")
+    tolerate_poor_terminals()
     app()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from recollect.domain.confidence import Confidence
 from recollect.domain.recall import Adjustment, Dropped, LegStep, Recall, RecallHit, Trace
+from recollect.doors.cli.listing import INDENT, described, plain_head, text_of
 from recollect.doors.cli.session import one_line, printable
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ BAR_COLUMNS = 24
 NEAR_MISSES = 8
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 EIGHTHS = "▏▎▍▌▋▊▉█"
-INDENT = 4
 PLAIN_WIDTH = 100
 CONTENT_LINES = 4
 
@@ -87,30 +87,14 @@ def reason(hit: RecallHit) -> str:
     return "\n".join(" · ".join(parts) for parts in (lists, after) if parts)
 
 
-def age(created_at: datetime, now: datetime | None = None) -> str:
-    """How old, in the largest unit that says something."""
-    seconds = ((now or datetime.now(UTC)) - created_at).total_seconds()
-    for size, unit in ((365 * 86400, "y"), (30 * 86400, "mo"), (86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= (2 * size if unit in ("y", "mo") else size):
-            return f"{int(seconds // size)}{unit}"
-    return "now"
-
-
 def _head(hit: RecallHit, console: Console, now: datetime | None) -> Iterator[Text]:
-    memory = hit.memory
-    content = memory.content if hit.excerpt is None else hit.excerpt
-    about = [hit.id, f"{hit.score:.4f}", memory.type, memory.scope.project or "", *(f"#{tag}" for tag in memory.tags)]
-    about += [age(memory.created_at, now), f"confidence {memory.confidence:g}", f"importance {memory.importance:g}"]
-    about += ["pinned"] if memory.pinned else []
-    described = one_line(" · ".join(one for one in about if one))
     if not console.is_terminal:
-        yield Text(f"{hit.rank:>2}  {one_line(content)}")
-        yield Text(" " * INDENT + described)
+        yield from (Text(line) for line in plain_head(hit, now))
         return
     room = max(20, console.width - INDENT)
-    for place, line in enumerate(Text(one_line(content, CONTENT_LINES * (room - 10))).wrap(console, room)):
+    for place, line in enumerate(Text(one_line(text_of(hit), CONTENT_LINES * (room - 10))).wrap(console, room)):
         yield Text.assemble((f"{hit.rank:>2}  " if place == 0 else " " * INDENT, "bold cyan"), line)
-    for line in Text(described, style="dim").wrap(console, room):
+    for line in Text(described(hit, now), style="dim").wrap(console, room):
         yield Text.assemble(" " * INDENT, line)
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from recollect.doors.cli import options
+from recollect.doors.cli import options, showing
+from recollect.doors.cli.routing import routed
 from recollect.doors.cli.session import Session, current, one_line, printable
 from recollect.doors.wire import link_to_dict, memory_to_dict, recall_to_dict
 
 if TYPE_CHECKING:
     from recollect.domain.memory import Memory
-    from recollect.domain.recall import Recall
     from recollect.engine import Expanded
 
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
@@ -87,8 +85,7 @@ def recall(
         "aliases": _aliases(alias), "explicit": used,
         "options": {name: options.value_of(value) for name, value in options.pairs(set_, "--set")},
     }  # fmt: skip
-    shown = partial(_answer, run, explain=explain, render=render, now=now)
-    if not direct and _routed(run, options.words_of(query), asked, render, shown):
+    if not direct and routed(run, options.words_of(query), asked, explain=explain, render=render):
         return
     with run.engine() as engine:
         answer = engine.recall(options.words_of(query), **asked)
@@ -96,60 +93,8 @@ def recall(
         def texts(ids: Sequence[str]) -> Mapping[str, str]:
             return {one.id: one.content for one in engine.store.records.fetch(ids)}
 
-        shown(answer, recall_to_dict(answer, rendered=render), texts)
-
-
-def _routed(run: Session, query: str, asked: dict[str, Any], render: bool, shown: Callable[..., None]) -> bool:
-    """Whether a daemon could answer, and did."""
-    from recollect.doors.cli.routing import daemon_for
-    from recollect.doors.unwire import recall_from_dict
-
-    daemon = daemon_for(run.settings)
-    document = None if daemon is None else daemon.recall(query, asked, rendered=render)
-    if daemon is None or document is None:
-        return False
-    try:
-        answer = recall_from_dict(document)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return False
-    shown(answer, document, daemon.texts)
-    return True
-
-
-def _answer(
-    run: Session,
-    answer: Recall,
-    document: dict[str, Any],
-    texts: Callable[[Sequence[str]], Mapping[str, str]],
-    *,
-    explain: bool,
-    render: bool,
-    now: str | None,
-) -> None:
-    if run.json:
-        run.emit(document)
-        return
-    if render:
-        run.show(printable(answer.render()))
-        return
-    from recollect.doors.cli import explaining
-
-    moment = None if now is None else _moment(now)
-    if explain:
-        gone = [one.id for one in explaining.nearest(answer.dropped)]
-        run.show(*explaining.explained(answer, texts(gone), run.out, moment))
-    else:
-        run.show(*explaining.listed(answer, run.out, moment))
-        for note in answer.trace.notes:
-            run.note(note)
-    if not answer.hits:
-        run.note("nothing found" if not answer.abstained else "nothing relevant enough")
-
-
-def _moment(text: str) -> datetime:
-    from recollect.writing import as_moment
-
-    return as_moment(text)
+        document = recall_to_dict(answer, rendered=render)
+        showing.show(run, answer, document, texts, explain=explain, render=render, now=now)
 
 
 def _aliases(given: list[str] | None) -> dict[str, str | list[str]]:

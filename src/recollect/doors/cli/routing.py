@@ -1,7 +1,8 @@
 """Asking a running daemon instead of opening the store: it has the model and the index ready.
 
 A daemon is asked only if it serves the same store with the same settings, so that the answer is the one that this
-process would have found. Whatever it does not answer plainly is asked again without it, errors included.
+process would have found. Whatever it does not answer plainly is asked again without it, errors included. Nothing here
+needs the libraries of the command line.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from recollect import __version__
+from recollect.doors.cli import showing
 from recollect.doors.hook import asking
 from recollect.doors.hook.deadline import Deadline
 from recollect.doors.hook.home import read_document
+from recollect.doors.unwire import recall_from_dict
 from recollect.settings import fingerprint
 
 if TYPE_CHECKING:
+    from recollect.doors.cli.session import Session
     from recollect.settings import Settings
 
 PATIENCE_SECONDS = 10.0
@@ -53,3 +57,17 @@ def daemon_for(chosen: Settings) -> Daemon | None:
         return None
     same = written.get("version") == __version__ and written.get("serves") == fingerprint(chosen)
     return Daemon(chosen) if same else None
+
+
+def routed(run: Session, query: str, asked: dict[str, Any], *, explain: bool, render: bool) -> bool:
+    """Whether a daemon could answer, and did."""
+    daemon = daemon_for(run.settings)
+    document = None if daemon is None else daemon.recall(query, asked, rendered=render)
+    if daemon is None or document is None:
+        return False
+    try:
+        answer = recall_from_dict(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    showing.show(run, answer, document, daemon.texts, explain=explain, render=render, now=asked["now"])
+    return True

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
 if TYPE_CHECKING:
+    import typer
     from rich.console import Console, RenderableType
 
     from recollect.engine import Engine
@@ -31,6 +31,11 @@ class Session:
         self.store: str | None = flags.get("store")
         self.json = bool(flags.get("json"))
         self.quiet = bool(flags.get("quiet"))
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether standard output is surely no terminal, which can be told without a library for drawing."""
+        return _is_piped(sys.stdout)
 
     @cached_property
     def out(self) -> Console:
@@ -69,6 +74,10 @@ class Session:
         for thing in things:
             self.out.print(thing, width=width)
 
+    def write(self, lines: Iterable[str]) -> None:
+        """The answer for people in a pipe: lines as they are."""
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+
     def say(self, text: str) -> None:
         """What was done, in a line on standard output; --quiet and --json leave it out."""
         if not (self.quiet or self.json):
@@ -76,15 +85,18 @@ class Session:
 
     def note(self, text: str) -> None:
         """Something worth knowing beside the answer, on standard error; --quiet leaves it out."""
-        if not self.quiet:
+        if self.quiet:
+            return
+        if _is_piped(sys.stderr):
+            sys.stderr.write(f"{printable(text)}\n")
+        else:
             self.err.print(printable(text), style="dim")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], flexible: str = "") -> None:
         """A table on a terminal, tab-separated values in a pipe. Only the flexible column may be folded."""
         if not self.out.is_terminal:
             # Not through rich, which turns tabs into spaces.
-            lines = ("\t".join(one_line(str(cell)) for cell in row) for row in (columns, *rows))
-            sys.stdout.writelines(f"{line}\n" for line in lines)
+            self.write("\t".join(one_line(str(cell)) for cell in row) for row in (columns, *rows))
             return
         from rich import box
         from rich.table import Table
@@ -179,6 +191,11 @@ class Session:
             self.note(f"{waiting.pending} memories wait for their embedding: `recollect upkeep` goes on")
 
 
+def _is_piped(stream: Any) -> bool:
+    """No terminal, and nobody wants it taken for one; what else it may be, the library for drawing finds out."""
+    return not (stream.isatty() or os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE") == "1")
+
+
 def current(ctx: typer.Context) -> Session:
     """The session of this run, made from the global flags wherever they stood."""
     return Session(ctx.meta.get(FLAGS, {}))
@@ -223,6 +240,12 @@ def one_line(text: str, length: int = 0) -> str:
     # At a word's end where one is near, within the word where it is endless.
     space = cut.rfind(" ", length * 2 // 3)
     return (cut[:space] if space > 0 else cut).rstrip() + "…"
+
+
+def tolerate_poor_terminals() -> None:
+    """A terminal that cannot show a character gets a question mark, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        cast(Any, stream).reconfigure(errors="replace")
 
 
 def is_interactive() -> bool:

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from recollect.domain.changes import Put
 from recollect.domain.recall import Recall, RecallHit
-from recollect.doors.cli.explaining import age, reason
+from recollect.doors.cli.explaining import reason
+from recollect.doors.cli.listing import age
 from recollect.doors.cli.session import one_line
 from recollect.doors.demo.data import NOW, changes
 from recollect.doors.demo.playing import Played
