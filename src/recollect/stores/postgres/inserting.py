@@ -26,14 +26,14 @@ TYPES = {
 }
 NAMES = SOURCE.replace(" ", "").split(",")
 INSERT = (
-    f"INSERT INTO memories (number, text_hash, {SOURCE}) SELECT * FROM unnest(%s::bigint[], %s::bigint[], "
-    + ", ".join(f"%s::{TYPES.get(name, 'text')}[]" for name in NAMES)
+    f"INSERT INTO memories (number, text_hash, {SOURCE}) SELECT * FROM unnest(%b::bigint[], %b::bigint[], "
+    + ", ".join(f"%b::{TYPES.get(name, 'text')}[]" for name in NAMES)
     + ")"
 )
 INSERT_TEXTS = (
     "INSERT INTO texts (namespace, number, content_tokens, length, terms, tokens, about)"
     " SELECT a, b, c, d, e::tsvector, f, g"
-    " FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::bytea[], %s::bigint[])"
+    " FROM unnest(%b::text[], %b::bigint[], %b::int[], %b::int[], %b::text[], %b::bytea[], %b::bigint[])"
     " AS u (a, b, c, d, e, f, g)"
 )
 

@@ -85,7 +85,7 @@ class Writing:
             return
         run(
             self.connection,
-            "INSERT INTO terms SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[])"
+            "INSERT INTO terms SELECT * FROM unnest(%b::text[], %b::text[], %b::bigint[])"
             " ON CONFLICT (namespace, term) DO UPDATE SET memories = terms.memories + excluded.memories",
             _columns(changed),
         )
@@ -97,7 +97,7 @@ class Writing:
         run(
             self.connection,
             "INSERT INTO words SELECT n, w, c, string_to_array(t, ' ') FROM"
-            " unnest(%s::text[], %s::text[], %s::bigint[], %s::text[]) AS u (n, w, c, t)"
+            " unnest(%b::text[], %b::text[], %b::bigint[], %b::text[]) AS u (n, w, c, t)"
             " ON CONFLICT (namespace, word) DO UPDATE SET memories = words.memories + excluded.memories",
             (*_columns(changed), [_trigrams(word) for _, word, _ in changed]),
         )

@@ -24,6 +24,7 @@ from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import nearest
 from recollect.stores.postgres.outbox import claim, look, model_of, postpone, progress, register, release
+from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
 from recollect.stores.refusals import sound_matrix, wrong_dimension
 from recollect.stores.sqlite.outbox import place
@@ -177,7 +178,7 @@ def _store(connection: Connection, model: int, made: dict[Place, tuple[Embedded,
         for passage, ((start, stop), row) in enumerate(zip(entry.passages or ((None, None),), matrix)):
             data = row.tobytes()
             checksum = vector_checksum(place(model, number, passage), start, stop, data)
-            columns.append((namespace, number, passage, start, stop, checksum, data, written(row)))
+            columns.append((namespace, number, passage, start, stop, checksum, data))
     places = [namespace for namespace, _ in made], [number for _, number in made]
     for table in ("vectors", "outbox"):
         run(
@@ -186,18 +187,16 @@ def _store(connection: Connection, model: int, made: dict[Place, tuple[Embedded,
             " WHERE t.namespace = u.namespace AND t.number = u.number AND t.model = %s",
             (*places, model),
         )
+    matrix = np.concatenate([matrix for _, matrix in made.values()])
+    width = matrix.shape[1]
     run(
         connection,
         "INSERT INTO vectors (namespace, number, model, passage, start, stop, checksum, data, code)"
-        f" SELECT a, b, {model}, c, d, e, f, g, h::halfvec FROM unnest(%s::text[], %s::bigint[], %s::smallint[],"
-        " %s::int[], %s::int[], %s::bigint[], %s::bytea[], %s::text[]) AS u (a, b, c, d, e, f, g, h)",
-        [list(column) for column in zip(*columns)],
+        f" SELECT a, b, {model}, c, d, e, f, g, r.numbers[(h - 1) * {width} + 1 : h * {width}]::halfvec"
+        " FROM (SELECT %b::real[] AS numbers) r, unnest(%b::text[], %b::bigint[], %b::smallint[], %b::int[],"
+        " %b::int[], %b::bigint[], %b::bytea[]) WITH ORDINALITY AS u (a, b, c, d, e, f, g, h)",
+        [Reals(matrix), *(list(column) for column in zip(*columns))],
     )
-
-
-def written(vector: NDArray[np.float32]) -> str:
-    """A vector as pgvector reads it."""
-    return f"[{','.join(map(str, vector.tolist()))}]"
 
 
 def _as_put(connection: Connection, model: int, ids: list[str]) -> dict[str, Embedded]:
