@@ -101,8 +101,8 @@ class Engine(AbstractContextManager["Engine"]):
         self._worker = Worker(self._background_step, "recollect-upkeep")
         if background:
             self._worker.start()
-            # The first recall should find the model ready.
-            self._executor.submit(getattr(embedder, "warm", _nothing))
+            store.subscribe(self._worker.wake)
+            self._executor.submit(getattr(embedder, "warm", _nothing))  # the first recall should find it ready
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

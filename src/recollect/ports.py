@@ -347,6 +347,10 @@ def _nothing() -> None:
     return None
 
 
+def _deaf(_: Callable[[], None]) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """A small bundle of ports. A missing port is None: its leg is skipped with a note in the trace."""
@@ -357,6 +361,9 @@ class Store:
     vectors: VectorIndex | None = None
     links: LinkIndex | None = None
     close: Callable[[], None] = _nothing
+    subscribe: Callable[[Callable[[], None]], None] = _deaf
+    """Have a function called, in another thread, when any process leaves work for the embedder. It may be called in
+    vain, and a store need not call it at all: whoever waits looks from time to time."""
 
 
 class Embedder(Protocol):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +14,13 @@ import pytest
 
 import recollect
 from recollect import Scope
+from recollect.domain.changes import Put
+from recollect.domain.memory import Memory
+from recollect.encoders.fake import FakeEmbedder
 from recollect.engine import Engine
+from recollect.ports import EmbeddingProgress
+from recollect.settings import load
+from recollect.stores.memory import open_memory
 from tests.engine.conftest import Open
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -286,3 +295,17 @@ def test_every_candidate_is_returned_or_dropped_with_a_reason(engine: Engine) ->
     assert all(one.reason and one.stage for one in answer.dropped)
     trace = answer.trace
     assert trace.query and trace.attempts and trace.legs["lexical"].ms > 0 and trace.ms > 0 and trace.stages
+
+
+def test_the_store_may_call_the_background_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.worker.IDLE_SECONDS", 3600.0)
+    calls: list[Callable[[], None]] = []
+    with Engine(replace(open_memory(), subscribe=calls.append), load(home=tmp_path), FakeEmbedder()) as engine:
+        engine.store.records.write([Put(Memory("m1", "written by another process"))])
+        calls[0]()
+        deadline = time.monotonic() + 30
+        while engine.embedding_progress() != EmbeddingProgress(1, 0, 0):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    with Engine(replace(open_memory(), subscribe=calls.append), load(home=tmp_path), background=False):
+        assert len(calls) == 1  # whoever does not work is not called

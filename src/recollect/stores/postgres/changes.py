@@ -93,9 +93,9 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
             run(connection, f"DELETE FROM {table} WHERE namespace = %s AND number = %s", (namespace, number))
     replace_text(number, old, memory, writing)
     if not memory.sensitive and (memory.content != old.content or old.sensitive):
-        enqueue(namespace, [number], connection)
+        enqueue(namespace, [number], writing)
     if (memory.content, memory.sensitive) != (old.content, old.sensitive):
-        renew_followers(namespace, [number], connection)
+        renew_followers(namespace, [number], writing)
 
 
 def key_holder(connection: Connection, namespace: str, key: str | None) -> str | None:
@@ -146,7 +146,7 @@ def _erase(change: Erase, writing: Writing) -> None:
     number, memory = stored
     namespace = memory.scope.namespace
     writing.count(namespace, writing.tokens.text(memory.content, memory.tags), not memory.sensitive, -1)
-    renew_followers(namespace, [number], connection)
+    renew_followers(namespace, [number], writing)
     run(connection, "DELETE FROM memories WHERE namespace = %s AND number = %s", (namespace, number))
     if change.tombstone:
         secret = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")

@@ -110,13 +110,13 @@ def insert(memories: Sequence[Memory], writing: Writing) -> None:
         if not memory.sensitive:
             by_namespace.setdefault(memory.scope.namespace, []).append(number)
     for namespace, able in by_namespace.items():
-        enqueue(namespace, able, connection)
+        enqueue(namespace, able, writing)
     turns: dict[str, list[int]] = {}
     for memory, number in zip(memories, numbers):
         if memory.type == EPISODE and memory.scope.session is not None:
             turns.setdefault(memory.scope.namespace, []).append(number)
     for namespace, new in turns.items():
-        renew_followers(namespace, new, connection)
+        renew_followers(namespace, new, writing)
 
 
 def require_storable(row: Sequence[Any]) -> None:
@@ -153,21 +153,23 @@ def replace_text(number: int, old: Memory, memory: Memory, writing: Writing) -> 
     index([number], [memory], writing)
 
 
-def renew_followers(namespace: str, numbers: Sequence[int], connection: Connection) -> None:
+def renew_followers(namespace: str, numbers: Sequence[int], writing: Writing) -> None:
     """The turns that were embedded together with these turns of conversations wait again: they have changed or will."""
+    connection = writing.connection
     found = rows(connection, FOLLOWERS, {"numbers": list(numbers), "namespace": namespace, "most": TURNS_BEFORE})
     followers = [number for (number,) in found]
     if followers:
         run(connection, "DELETE FROM vectors WHERE namespace = %s AND number = ANY (%s)", (namespace, followers))
-        enqueue(namespace, followers, connection)
+        enqueue(namespace, followers, writing)
 
 
-def enqueue(namespace: str, numbers: Sequence[int], connection: Connection) -> None:
+def enqueue(namespace: str, numbers: Sequence[int], writing: Writing) -> None:
     """Ask every model for vectors of these memories (again)."""
-    run(
-        connection,
+    entered = run(
+        writing.connection,
         "INSERT INTO outbox (namespace, number, model) SELECT %s, n, model FROM unnest(%s::bigint[]) n, models"
         " ON CONFLICT (namespace, number, model)"
         " DO UPDATE SET attempts = 0, retry_at = 0, worker = 0, leased_until = 0",
         (namespace, list(numbers)),
     )
+    writing.left_work |= entered > 0

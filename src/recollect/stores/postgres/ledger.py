@@ -25,6 +25,8 @@ class Writing:
     def __init__(self, connection: Connection, tokens: Tokens) -> None:
         self.connection = connection
         self.tokens = tokens
+        self.left_work = False
+        """Memories wait for vectors now that did not before: whoever embeds is told after the commit."""
         self._memories: Counter[str] = Counter()
         self._able: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()

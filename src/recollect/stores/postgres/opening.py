@@ -13,6 +13,7 @@ from recollect.stores.postgres.care import PostgresCare
 from recollect.stores.postgres.connection import Server
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.links import PostgresLinks
+from recollect.stores.postgres.listening import Listener
 from recollect.stores.postgres.records import PostgresRecords
 from recollect.stores.postgres.schema import MIGRATIONS, Migration, prepare
 from recollect.stores.postgres.text import PostgresText
@@ -44,8 +45,10 @@ def open_postgres(
         raise
     tokens = Tokens()
     vectors = PostgresVectors(server, tokens, clock)
+    listener = Listener(server.address)
 
     def close() -> None:
+        listener.close()
         if not server.is_closed:
             with suppress(RecollectError):  # a lease that cannot be given back ends by itself
                 vectors.release()
@@ -58,4 +61,5 @@ def open_postgres(
         vectors=vectors,
         links=PostgresLinks(server),
         close=close,
+        subscribe=listener.start,
     )

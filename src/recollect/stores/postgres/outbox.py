@@ -28,6 +28,7 @@ def register(writing: Writing, model: str) -> int:
             " WHERE sensitive = 0",
             (number,),
         )
+        writing.left_work = True
         return int(number)
     return known[0]
 
@@ -72,9 +73,10 @@ def look(connection: Connection, model: int | None, limit: int, now_ms: int) -> 
     return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
 
 
-def release(connection: Connection, worker: int) -> None:
+def release(writing: Writing, worker: int) -> None:
     """Give back what was leased and not done."""
-    run(connection, "UPDATE outbox SET worker = 0, leased_until = 0 WHERE worker = %s", (worker,))
+    given = run(writing.connection, "UPDATE outbox SET worker = 0, leased_until = 0 WHERE worker = %s", (worker,))
+    writing.left_work = given > 0
 
 
 def postpone(connection: Connection, model: int, namespace: str, number: int, now_ms: int) -> None:

@@ -17,6 +17,7 @@ from recollect.stores.postgres.filters import conditions, is_whole_tenant
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.listening import announce
 from recollect.stores.refusals import lost_page
 from recollect.stores.rows import decode
 
@@ -119,15 +120,18 @@ class PostgresRecords:
 
 
 def transact(server: Server, tokens: Tokens, work: Callable[[Writing], Answer]) -> Answer:
-    """Do the work in a transaction that ends with its sums written."""
+    """Do the work in a transaction that ends with its sums written; then tell the workers what it left for them."""
 
-    def attempt(connection: Connection) -> Answer:
+    def attempt(connection: Connection) -> tuple[Answer, bool]:
         writing = Writing(connection, tokens)
         answer = work(writing)
         writing.settle()
-        return answer
+        return answer, writing.left_work
 
-    return server.write(attempt)
+    answer, left_work = server.write(attempt)
+    if left_work:
+        announce(server)
+    return answer
 
 
 def _require_own(changes: Sequence[Change], tenant: str | None) -> None:

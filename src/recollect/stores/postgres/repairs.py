@@ -81,3 +81,4 @@ def _outbox(writing: Writing) -> None:
         " FROM memories m CROSS JOIN models WHERE m.sensitive = 0 AND NOT EXISTS (SELECT 1 FROM vectors v"
         " WHERE v.namespace = m.namespace AND v.number = m.number AND v.model = models.model)",
     )
+    writing.left_work = True

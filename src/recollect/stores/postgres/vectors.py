@@ -128,7 +128,7 @@ class PostgresVectors:
     def release(self) -> None:
         """Let other workers have what this one listed and did not finish."""
         if not self._server.read_only:
-            transact(self._server, self._tokens, lambda writing: release(writing.connection, self._worker))
+            transact(self._server, self._tokens, lambda writing: release(writing, self._worker))
 
 
 def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
