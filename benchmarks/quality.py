@@ -131,9 +131,9 @@ def _row(*cells: object) -> str:
 TEXT = """# Retrieval quality
 
 Written by `make quality DATA=DIR`, where DIR holds data sets in BEIR layout (`docs/evals.md`).
-`bm25` is the package bm25s (Lucene's form, English stems), `lexical` and `dense` are the engine's legs alone; then the seed profiles as
-they are, and the default. Intervals are 95 %, from 10,000 bootstrap resamples of the questions; the last column is the
-paired difference to the best of the three single legs.
+`bm25` is the package bm25s (Lucene's form, English stems), `lexical` and `dense` are the engine's legs alone; then the
+seed profiles as they are, and the default. Intervals are 95 %, from 10,000 bootstrap resamples of the questions; the
+last column is the paired difference to the best of the three single legs.
 
 {systems}
 
