@@ -19,21 +19,21 @@ def test_terms_are_counted_and_the_counts_follow_every_change(tmp_path: Path) ->
     readers = Readers(str(path), read_only=True)
     old = Postings()
 
-    def listed(postings: Postings, term: str = "deploi") -> dict[int, int]:
+    def listed(postings: Postings, term: str = "deploi") -> dict[int, tuple[int, int]]:
         with readers.reading() as connection:
-            found, times = postings.term(connection, term, postings.view(connection))
-        return dict(zip(found.tolist(), times.tolist(), strict=True))
+            one = postings.term(connection, term, postings.view(connection))
+        return dict(zip(one.found.tolist(), zip(one.times.tolist(), one.in_tags.tolist()), strict=True))
 
     put(store, note("a", "deploy"), note("b", "nothing"), note("c", "deployed, deploying deploys", tags=("deploy",)))
-    assert listed(old) == {1: 1, 3: 4}
-    put(store, note("d", "no deploy, no deploy"), note("e", "deploy " * 300))
-    assert listed(old) == listed(Postings()) == {1: 1, 3: 4, 4: 2, 5: MOST_TIMES}
+    assert listed(old) == {1: (1, 0), 3: (4, 1)}
+    put(store, note("d", "no deploy", tags=("deploy", "to-deploy")), note("e", "deploy " * 300))
+    assert listed(old) == listed(Postings()) == {1: (1, 0), 3: (4, 1), 4: (3, 2), 5: (MOST_TIMES, 0)}
     assert listed(old, "nowher") == {}
     put(store, note("f", "of other things"))
     assert listed(old, "nowher") == {} and listed(old) == listed(Postings())
     held = store.records.fetch(["c"])[0]
     store.records.write([Put(replace(held, content="deploy once"), expected_version=1), Erase("a")])
-    assert listed(old) == listed(Postings()) == {3: 2, 4: 2, 5: MOST_TIMES}
+    assert listed(old) == listed(Postings()) == {3: (2, 1), 4: (3, 2), 5: (MOST_TIMES, 0)}
     readers.close()
     store.close()
 
@@ -48,7 +48,8 @@ def test_a_search_that_looks_at_an_earlier_state_sees_no_later_memory(tmp_path: 
         before = postings.view(early)
         put(store, note("b", "deploy deploy"))
         with readers.reading() as late:
-            assert postings.term(late, "deploi", postings.view(late))[0].tolist() == [1, 2]
-        assert [one.tolist() for one in postings.term(early, "deploi", before)] == [[1], [1]]
+            assert postings.term(late, "deploi", postings.view(late)).found.tolist() == [1, 2]
+        seen = postings.term(early, "deploi", before)
+        assert [one.tolist() for one in (seen.found, seen.times, seen.in_tags)] == [[1], [1], [0]]
     readers.close()
     store.close()

@@ -2,7 +2,8 @@
 
 In a large index a query of alternatives is answered from lists in memory, which give each word its BM25 (a phrase as if
 it occurred once; phase two counts it). Words that very many memories hold find nothing there: they weigh next to
-nothing, and their lists are long. Everything else, and every small index, is FTS5's own ranking.
+nothing, and their lists are long. Where every word of the query has its list, nothing is left for phase two to count.
+Everything else, and every small index, is FTS5's own ranking.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.domain.query import Node, Not, Unit
 from recollect.domain.question import Filter
 from recollect.stores.expressions import Run, expression, finders
 from recollect.stores.sqlite.connection import Connection, rows
 from recollect.stores.sqlite.filters import covers_store, scope_expression, scope_index, unindexed_conditions
-from recollect.stores.sqlite.postings import Postings, View
+from recollect.stores.sqlite.postings import MOST_TIMES, Listed, Postings, View
 from recollect.stores.sqlite.scopes import rows_in_scope
 
 LARGE_INDEX = 5_000
 """From so many memories on, common words do not find."""
-FOUND_POSTINGS = 20_000
+FOUND_POSTINGS = 60_000
 FOUND_SHARE = 0.16
 """The rarest words of a query find as long as together they are in no more memories: what is looked at is bounded."""
 RANKED_SHARE = 0.04
@@ -32,6 +35,7 @@ LEAST_FINDERS = 3
 CANDIDATES_PER_HIT = 6
 LEAST_CANDIDATES = 200
 LISTED_CANDIDATES = 50
+SPARE_CANDIDATES = 16
 SMALL_CANDIDATES = 1_000
 BASE = np.float32(0.3)
 """BM25's k1 (1 - b); k1 b = 0.9 goes with the length."""
@@ -57,17 +61,34 @@ class Search:
     def is_large(self) -> bool:
         return is_large(self.view)
 
+    @property
+    def most(self) -> int:
+        """So many candidates hold the `limit` best, whatever the lexical leg makes of their counts."""
+        return self.limit + self.limit // 4 + SPARE_CANDIDATES + len(self.filter.exclude)
+
+
+class Candidates(NamedTuple):
+    """What phase one found."""
+
+    compiled: str = ""
+    """The expression that found them."""
+    rows: Sequence[int] = ()
+    is_all: bool = False
+    """Whether there are no others in scope."""
+    counts: NDArray[np.float64] | None = None
+    """How often each holds each unit that has tokens, by column, where the lists tell: nothing is left to count."""
+
 
 def is_large(view: View) -> bool:
     """Whether words that many memories hold are left to the second phase."""
     return view.documents >= LARGE_INDEX
 
 
-def find(connection: Connection, search: Search, postings: Postings) -> tuple[str, list[int], bool]:
-    """The rows of the best candidates, the expression that found them, and whether there are no others in scope."""
+def find(connection: Connection, search: Search, postings: Postings) -> Candidates:
+    """The best candidates."""
     whole = expression(search.query, search.runs)
     if whole is None:
-        return "", [], True
+        return Candidates(is_all=True)
     large = search.is_large
     if large and not isinstance(search.query, Not) and search.weights[0] == search.weights[1] > 0:
         units = [unit for unit in finders(search.query) if search.runs[unit].tokens]
@@ -80,9 +101,9 @@ def find(connection: Connection, search: Search, postings: Postings) -> tuple[st
         if rare is not None:
             compiled, found = _ranked(connection, rare, search, wanted)
             if len(found) >= search.limit:
-                return compiled, found, False
+                return Candidates(compiled, found)
     compiled, found = _ranked(connection, whole, search, wanted)
-    return compiled, found, len(found) < wanted
+    return Candidates(compiled, found, len(found) < wanted)
 
 
 def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
@@ -96,39 +117,64 @@ def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
     }
 
 
-def _listed(
-    connection: Connection, search: Search, units: Sequence[Unit], postings: Postings
-) -> tuple[str, list[int], bool]:
+def _listed(connection: Connection, search: Search, units: Sequence[Unit], postings: Postings) -> Candidates:
     """Candidates from the lists in memory. Where the rarer words find too few, all words find."""
-    view = search.view
-    scope = rows_in_scope(connection, postings, search.filter, view)
+    scope = rows_in_scope(connection, postings, search.filter, search.view)
     compiled = " OR ".join(search.runs[unit].quoted for unit in units)
     if scope is not None and len(scope) <= COUNTED_SCOPE:
-        return compiled, scope.tolist(), True
+        return Candidates(compiled, scope.tolist(), True)
     left_out = _common(search, units, FOUND_SHARE)
-    wanted = LISTED_CANDIDATES + 2 * search.limit
-    found = np.zeros(0, np.int64)
-    lengths, slope = postings.lengths(connection, view), np.float32(0.9 / (view.average_length or 1.0))
+    found, worth, lists = np.zeros(0, np.int64), np.zeros(0, np.float32), list[Listed]()
     for finding in ([unit for unit in units if unit not in left_out], units):
-        weight = np.zeros(view.top + 1, np.float32)
-        for unit in finding:
-            rarity = (view.documents - search.counted[unit] + 0.5) / (search.counted[unit] + 0.5)
-            inverse = np.float32(2.2 * max(np.log(max(rarity, 1e-300)), 1e-6))
-            run = search.runs[unit]
-            if len(run.tokens) == 1 and not run.open_end:
-                listed, times = postings.term(connection, run.tokens[0], view)
-                weight[listed] += inverse * times / (times + BASE + slope * lengths[listed])
-            else:
-                listed = postings.rows(connection, f"{{content tags}} : {run.quoted}", view)
-                weight[listed] += inverse / (1 + BASE + slope * lengths[listed])
+        weight, lists = _weighed(connection, search, finding, postings)
         found = np.flatnonzero(weight) if scope is None else scope[weight[scope] > 0]
+        worth = weight[found]
         if len(found) >= search.limit or not left_out:
             break
+    all_counted = len(lists) == len(units)
+    wanted = search.most if all_counted else LISTED_CANDIDATES + 2 * search.limit
     if len(found) > wanted:
-        worth = weight[found]
         edge = np.partition(worth, len(worth) - wanted)[len(worth) - wanted]
         found = np.concatenate([found[worth > edge], found[worth == edge][:wanted]])
-    return compiled, found.tolist(), False
+    return Candidates(compiled, found.tolist(), counts=_counts(found, lists) if all_counted else None)
+
+
+def _weighed(
+    connection: Connection, search: Search, units: Sequence[Unit], postings: Postings
+) -> tuple[NDArray[np.float32], list[Listed]]:
+    """The BM25 of every row by these units, and the lists of those units that are single words."""
+    view = search.view
+    lengths, slope = postings.lengths(connection, view), np.float32(0.9 / (view.average_length or 1.0))
+    weight, lists = np.zeros(view.top + 1, np.float32), list[Listed]()
+    for unit in units:
+        rarity = (view.documents - search.counted[unit] + 0.5) / (search.counted[unit] + 0.5)
+        inverse = np.float32(2.2 * max(np.log(max(rarity, 1e-300)), 1e-6))
+        run = search.runs[unit]
+        if len(run.tokens) == 1 and not run.open_end:
+            lists.append(listed := postings.term(connection, run.tokens[0], view))
+            times = listed.times
+            weight[listed.found] += inverse * times / (times + BASE + slope * lengths[listed.found])
+        else:
+            rows = postings.rows(connection, f"{{content tags}} : {run.quoted}", view)
+            weight[rows] += inverse / (1 + BASE + slope * lengths[rows])
+    return weight, lists
+
+
+def _counts(found: NDArray[np.integer], lists: Sequence[Listed]) -> NDArray[np.float64] | None:
+    """How often each row holds each listed word, in its content and in its tags; None where a list lost count."""
+    counts = np.zeros((len(found), len(lists), 2))
+    for number, listed in enumerate(lists):
+        if not len(listed.found):
+            continue
+        places = np.minimum(np.searchsorted(listed.found, found), len(listed.found) - 1)
+        holding = np.flatnonzero(listed.found[places] == found)
+        places = places[holding]
+        times, in_tags = listed.times[places], listed.in_tags[places]
+        if (times == MOST_TIMES).any():
+            return None
+        counts[holding, number, 0] = times - in_tags
+        counts[holding, number, 1] = in_tags
+    return counts
 
 
 def _ranked(connection: Connection, text: str, search: Search, wanted: int) -> tuple[str, list[int]]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import apsw
 import numpy as np
@@ -26,7 +27,7 @@ from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.expressions import Run, runs_of
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import conditions
-from recollect.stores.sqlite.finding import Search, find, is_large
+from recollect.stores.sqlite.finding import Candidates, Search, find, is_large
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.postings import Postings, View
 from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
@@ -39,7 +40,6 @@ COMMON_COUNT = 1_000
 """A term that so many memories hold is counted by every write from then on, instead of by every search."""
 KEPT_COUNTS = 20_000
 """The bound of the terms and phrases whose counts are kept between searches."""
-SPARE_CANDIDATES = 16
 STEPS_BETWEEN_LOOKS = 20_000
 
 
@@ -49,6 +49,14 @@ class Counted:
 
     view: View
     held: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class CountedRows(NamedTuple):
+    """Candidates with all that BM25 needs."""
+
+    rows: NDArray[np.int64]
+    lengths: NDArray[np.float64]
+    counts: NDArray[np.float64]
 
 
 class SqliteText:
@@ -78,11 +86,10 @@ class SqliteText:
                 query, runs, without_idle_times(connection, filter), limit, weights,
                 self._unit_frequencies(connection, asked, runs, view), view,
             )  # fmt: skip
-            compiled, found, complete = "", list[int](), False
-            if limit > 0 and documents:
-                compiled, found, complete = find(connection, search, self._postings)
-            ids, lengths, counts, held = self._count(connection, found, asked, search)
-            scope = self._scope_counts(connection, search, held) if complete and is_flat(query) else None
+            found = find(connection, search, self._postings) if limit > 0 and documents else Candidates()
+            counted = self._count(connection, found, search, asked)
+            ids, lengths, counts = _in_scope(connection, counted, search)
+            scope = self._scope_counts(connection, search, counted) if found.is_all and is_flat(query) else None
         return TextMatches(
             ids=ids,
             lengths=lengths,
@@ -91,7 +98,7 @@ class SqliteText:
             frequencies=_frequencies_of(asked, search),
             documents=documents,
             average_length=view.average_length,
-            compiled=compiled,
+            compiled=found.compiled,
             scope=scope,
         )
 
@@ -190,21 +197,22 @@ class SqliteText:
             self._counted = counted = Counted(view)
         return counted.held
 
-    def _count(
-        self, connection: Connection, found: Sequence[int], asked: Sequence[Unit], search: Search
-    ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Ids, lengths and counts of the candidates, and how many of all rows hold each unit.
-
-        The filter is checked once more on the memories themselves.
-        """
+    def _count(self, connection: Connection, found: Candidates, search: Search, asked: Sequence[Unit]) -> CountedRows:
+        """How often the candidates hold each unit: from the lists that found them, or from their token streams."""
+        if found.counts is not None:
+            counts = np.zeros((len(found.rows), len(asked), 2))
+            counts[:, [number for number, unit in enumerate(asked) if search.runs[unit].tokens]] = found.counts
+            numbers = np.array(found.rows, dtype=np.int64)
+            lengths = self._postings.lengths(connection, search.view)[numbers].astype(np.float64)
+            return CountedRows(numbers, lengths, counts)
         kept = rows(
             connection,
             "SELECT t.row, t.content_tokens, t.tokens FROM json_each(?) j CROSS JOIN texts t ON t.row = j.value",
-            (json.dumps(sorted(found)),),
+            (json.dumps(sorted(found.rows)),),
         )
         numbers = np.array([row[0] for row in kept], dtype=np.int64)
         streams = Streams([row[2] for row in kept], [row[1] for row in kept])
-        counts = np.zeros((len(kept), len(asked), 2), dtype=np.float64)
+        counts = np.zeros((len(kept), len(asked), 2))
         runs = [search.runs[unit] for unit in asked]
         texts = self._retokenized(connection, numbers) if any(run.open_end and run.tokens for run in runs) else []
         for number, run in enumerate(runs if kept else ()):
@@ -212,25 +220,12 @@ class SqliteText:
                 counts[:, number, :] = [[_open_count(column, run.tokens) for column in text] for text in texts]
             elif run.tokens:
                 counts[:, number, :] = streams.count([token_hash(token) for token in run.tokens])
-        best = np.flatnonzero(counts.any(axis=(1, 2)))
-        held = counts.any(axis=2).sum(axis=0).astype(np.float64)
-        if search.is_large:
-            best = best[_best(counts[best], streams.lengths[best], asked, search)]
-        scope = conditions(search.filter)
-        ids: dict[int, str] = dict(
-            rows(
-                connection,
-                f"SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
-                (json.dumps(numbers[best].tolist()), *scope.values),
-            )
-        )
-        best = np.array([place for place in best.tolist() if kept[place][0] in ids], dtype=np.int64)
-        return tuple(ids[kept[place][0]] for place in best.tolist()), streams.lengths[best], counts[best], held
+        return CountedRows(numbers, streams.lengths, counts)
 
-    def _scope_counts(self, connection: Connection, search: Search, held: NDArray[np.float64]) -> ScopeCounts | None:
+    def _scope_counts(self, connection: Connection, search: Search, counted: CountedRows) -> ScopeCounts | None:
         """The size of the scope beside the counts of its matches; None where it is the whole store."""
         found = rows_in_scope(connection, self._postings, search.filter, self._postings.view(connection))
-        return None if found is None else ScopeCounts(len(found), held)
+        return None if found is None else ScopeCounts(len(found), counted.counts.any(axis=2).sum(axis=0).astype(float))
 
     def _retokenized(self, connection: Connection, numbers: NDArray[np.int64]) -> list[tuple[list[str], list[str]]]:
         """Prefixes need the tokens themselves, which the streams do not hold."""
@@ -248,19 +243,37 @@ def _frequencies_of(asked: Sequence[Unit], search: Search) -> NDArray[np.float64
     return np.array([search.counted[unit] for unit in asked], dtype=np.float64)
 
 
-def _best(
-    counts: NDArray[np.float64], lengths: NDArray[np.float64], asked: Sequence[Unit], search: Search
-) -> NDArray[np.int64]:
+def _in_scope(
+    connection: Connection, counted: CountedRows, search: Search
+) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64]]:
+    """Ids, lengths and counts of the candidates; the filter is checked once more, on the memories themselves."""
+    best = np.flatnonzero(counted.counts.any(axis=(1, 2)))
+    if search.is_large:
+        best = best[_best(counted.counts[best], counted.lengths[best], search)]
+    numbers: list[int] = counted.rows[best].tolist()
+    scope = conditions(search.filter)
+    ids: dict[int, str] = dict(
+        rows(
+            connection,
+            f"SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
+            (json.dumps(numbers), *scope.values),
+        )
+    )
+    if len(ids) < len(numbers):
+        best = best[[number in ids for number in numbers]]
+    return tuple(ids[number] for number in numbers if number in ids), counted.lengths[best], counted.counts[best]
+
+
+def _best(counts: NDArray[np.float64], lengths: NDArray[np.float64], search: Search) -> NDArray[np.int64]:
     """The places of somewhat more than `limit` candidates, by FTS5's own formula; the lexical leg has its own."""
-    most = search.limit + search.limit // 4 + SPARE_CANDIDATES + len(search.filter.exclude)
-    if len(counts) <= most:
+    if len(counts) <= search.most:
         return np.arange(len(counts))
-    held = _frequencies_of(asked, search)
+    held = _frequencies_of(units(search.query), search)
     inverse = np.maximum(np.log(np.maximum((search.view.documents - held + 0.5) / (held + 0.5), 1e-300)), 1e-6)
     occurring = counts @ np.asarray(search.weights, dtype=np.float64)
     damping = 1.2 * (0.25 + 0.75 * lengths / (search.view.average_length or 1.0))
     scores = (inverse * occurring * 2.2 / (occurring + damping[:, None])).sum(axis=1)
-    return np.sort(np.argsort(-scores, kind="stable")[:most])
+    return np.sort(np.argsort(-scores, kind="stable")[: search.most])
 
 
 def _open_count(column: list[str], tokens: tuple[str, ...]) -> int:

@@ -21,7 +21,7 @@ from recollect.stores.sqlite.outbox import TEXTS, logged_span
 from recollect.stores.tokens import Streams, token_hash
 
 KEPT_ROWS = 16_000_000
-"""The bound of all lists together: 80 MB."""
+"""The bound of all lists together: 96 MB."""
 LISTED_AT_ONCE = 1_000_000
 MOST_TIMES = 255
 """More occurrences than this in one memory count no more."""
@@ -54,16 +54,20 @@ class Listed:
     top: int
     found: Rows
     times: Times
-    """How often each holds the term; without content for an expression."""
+    """How often each holds the term, in any column; without content for an expression."""
+    in_tags: Times
+    """How many of these times in the tags."""
 
     def until(self, top: int) -> Listed:
         """What an earlier state of the file holds of it."""
         count = np.searchsorted(self.found, top, "right")
-        return Listed(self.rewrites, top, self.found[:count], self.times[:count])
+        return Listed(self.rewrites, top, self.found[:count], self.times[:count], self.in_tags[:count])
 
 
-Listing = Callable[[Connection, str, int, int], tuple[Rows, Times]]
-"""(connection, what, after, top): the rows behind `after` up to `top`, and how often each holds it."""
+NONE = np.zeros(0, np.uint8)
+
+Listing = Callable[[Connection, str, int, int], tuple[Rows, Times, Times]]
+"""(connection, what, after, top): the rows behind `after` up to `top`; how often each holds it, how often in tags."""
 
 
 class Postings:
@@ -87,10 +91,9 @@ class Postings:
         """The rows that FTS5 finds, rising."""
         return self._current(connection, expression, view, _matching).found
 
-    def term(self, connection: Connection, term: str, view: View) -> tuple[Rows, Times]:
-        """The rows whose content or tags hold a term, rising, and how often they do."""
-        listed = self._current(connection, term, view, _holding)
-        return listed.found, listed.times
+    def term(self, connection: Connection, term: str, view: View) -> Listed:
+        """The rows whose content or tags hold a term, and how often they do."""
+        return self._current(connection, term, view, _holding)
 
     def _current(self, connection: Connection, what: str, view: View, listing: Listing) -> Listed:
         """A list as of this view; a term has no space in it, an expression has, so both share the names."""
@@ -101,10 +104,14 @@ class Postings:
         if known is not None and known.rewrites == view.rewrites and known.top >= view.top:
             return known if known.top == view.top else known.until(view.top)  # another thread saw a later state
         if known is None or known.rewrites != view.rewrites:
-            known = Listed(view.rewrites, 0, np.zeros(0, np.int32), np.zeros(0, np.uint8))
-        found, times = listing(connection, what, known.top, view.top)
+            known = Listed(view.rewrites, 0, np.zeros(0, np.int32), NONE, NONE)
+        found, times, in_tags = listing(connection, what, known.top, view.top)
         fresh = Listed(
-            view.rewrites, view.top, np.concatenate([known.found, found]), np.concatenate([known.times, times])
+            view.rewrites,
+            view.top,
+            np.concatenate([known.found, found]),
+            np.concatenate([known.times, times]),
+            np.concatenate([known.in_tags, in_tags]),
         )
         self._keep(what, fresh)
         return fresh
@@ -153,39 +160,47 @@ class Postings:
         self._lengths, self._measured, self._sequence = lengths, view, last
 
 
-def _matching(connection: Connection, expression: str, after: int, top: int) -> tuple[Rows, Times]:
+def _matching(connection: Connection, expression: str, after: int, top: int) -> tuple[Rows, Times, Times]:
     sql = "SELECT group_concat(rowid) FROM fulltext WHERE fulltext MATCH ? AND rowid > ? AND rowid <= ?"
-    return _numbers(connection, sql, expression, after, top), np.zeros(0, np.uint8)
+    return _numbers(connection, sql, expression, after, top), NONE, NONE
 
 
-def _holding(connection: Connection, term: str, after: int, top: int) -> tuple[Rows, Times]:
-    """Every occurrence names its row. What was appended is found by FTS5, which can begin behind a row."""
+def _holding(connection: Connection, term: str, after: int, top: int) -> tuple[Rows, Times, Times]:
+    """Every occurrence names its row and column. What was appended is found by FTS5, which can begin behind a row."""
     if after:
-        found, none = _matching(connection, f'{{content tags}} : "{term}"', after, top)
-        return found, _times(connection, term, found) if len(found) else none
-    sql = "SELECT group_concat(doc) FROM temp.instances WHERE term = ? AND doc > ? AND doc <= ?"
+        found, _, _ = _matching(connection, f'{{content tags}} : "{term}"', after, top)
+        times, in_tags = _times(connection, term, found) if len(found) else (NONE, NONE)
+        return found, times, in_tags
+    sql = "SELECT group_concat(2 * doc + (col = 'tags')) FROM temp.instances WHERE term = ? AND doc > ? AND doc <= ?"
     each = _numbers(connection, sql, term, after, top)
-    firsts = np.flatnonzero(np.diff(each, prepend=-1))
+    found = each >> 1
+    firsts = np.flatnonzero(np.diff(found, prepend=-1))
     times = np.diff(firsts, append=len(each))
-    return each[firsts], np.minimum(times, MOST_TIMES).astype(np.uint8)
+    in_tags = np.add.reduceat(each & 1, firsts) if len(firsts) else firsts
+    return found[firsts], _bounded(times), _bounded(in_tags)
 
 
-def _times(connection: Connection, term: str, found: Rows) -> Times:
-    """How often some rows hold a term, by their token streams."""
+def _times(connection: Connection, term: str, found: Rows) -> tuple[Times, Times]:
+    """How often some rows hold a term, and how often in their tags, by their token streams."""
     read = rows(
         connection,
         "SELECT t.tokens, t.content_tokens, t.row FROM json_each(?) j CROSS JOIN texts t ON t.row = j.value",
         (json.dumps(found.tolist()),),
     )
     streams = Streams([stream for stream, _, _ in read], [tokens for _, tokens, _ in read])
-    counted = np.minimum(streams.count([token_hash(term)]).sum(axis=1), MOST_TIMES)
-    times = dict(zip([row for _, _, row in read], counted.tolist()))
-    return np.array([times.get(row, 1) for row in found.tolist()], dtype=np.uint8)
+    counted = streams.count([token_hash(term)]).astype(np.int64)
+    known = dict(zip([row for _, _, row in read], zip(counted.sum(axis=1).tolist(), counted[:, 1].tolist())))
+    times, in_tags = np.array([known.get(row, (1, 0)) for row in found.tolist()]).T
+    return _bounded(times), _bounded(in_tags)
+
+
+def _bounded(times: NDArray[np.integer]) -> Times:
+    return np.minimum(times, MOST_TIMES).astype(np.uint8)
 
 
 def _numbers(connection: Connection, sql: str, what: str, after: int, top: int) -> Rows:
     """Row numbers as one text for each stretch: the cheapest way for many numbers out of SQLite."""
-    kind = np.int32 if top < 2**31 else np.int64
+    kind = np.int32 if top < 2**30 else np.int64  # twice a row number has to fit
     pieces = [np.zeros(0, kind)]
     for low in range(after, top, LISTED_AT_ONCE):
         text = one(connection, sql, (what, low, min(low + LISTED_AT_ONCE, top)))
