@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from recollect.stores.memory import open_memory
 from recollect.stores.postgres import care, lexemes, nearest
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.address import masked, parsed
+from recollect.stores.postgres.filters import without_idle_times
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.postgres.schema import MIGRATIONS
 from tests.postgres_server import OWNER, shared_server
@@ -453,3 +455,19 @@ def test_the_doors_do_not_show_the_password(monkeypatch: pytest.MonkeyPatch) -> 
     assert SECRET not in opened.care.stats().location
     opened.close()
     shared_server().end_of_test()
+
+
+def test_bounds_of_time_that_every_memory_keeps_are_not_asked_of_each(store: Store, address: str) -> None:
+    moments = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
+    store.records.write([Put(Memory(f"m{at.day}", "note", created_at=at)) for at in moments])
+
+    def idle(after: datetime | None, before: datetime | None) -> Filter:
+        with psycopg.connect(parsed(address).conninfo) as connection:
+            connection.execute(f"SET search_path = {schema_of(address)}; SET recollect.namespace = 'default'")
+            return without_idle_times(connection, Filter(after=after, before=before))
+
+    first, _, last = moments
+    assert idle(first, last + timedelta(milliseconds=1)) == Filter()
+    assert idle(first + timedelta(milliseconds=1), last) == Filter(after=first + timedelta(milliseconds=1), before=last)
+    found = store.text.match(Term("note"), Filter(after=moments[1], before=last + timedelta(days=1)), 5)  # type: ignore[union-attr]
+    assert sorted(found.ids) == ["m2", "m3"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recollect.domain.question import Filter
 from recollect.domain.times import to_ms
+from recollect.stores.postgres.connection import Connection, one
 from recollect.stores.sqlite.filters import scope_token
+
+_END = "(SELECT created_at FROM memories WHERE namespace = %(namespace)s ORDER BY created_at {way}, id {way} LIMIT 1)"
+TIMES = f"SELECT {_END.format(way='ASC')}, {_END.format(way='DESC')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,21 @@ def conditions(filter: Filter) -> Conditions:
     if filter.only is not None:
         add("m.id = ANY (%s::text[])", sorted(filter.only))
     return Conditions(" AND ".join(parts), tuple(values))
+
+
+def without_idle_times(connection: Connection, filter: Filter) -> Filter:
+    """The filter without those bounds of time that every memory of the namespace keeps anyway.
+
+    Every question ends at its own time: left in, that bound would be asked of each memory that an index finds.
+    """
+    if filter.after is None and filter.before is None:
+        return filter
+    first, last = one(connection, TIMES, {"namespace": filter.namespace})
+    if first is None:
+        return filter
+    after = None if filter.after is not None and to_ms(filter.after) <= first else filter.after
+    before = None if filter.before is not None and to_ms(filter.before) > last else filter.before
+    return replace(filter, after=after, before=before)
 
 
 def is_whole_tenant(filter: Filter) -> bool:

@@ -89,7 +89,7 @@ class Listener:
 
     def _is_stopped(self, connection: Connection | None, seconds: float | None) -> bool:
         """Wait for the server, for the end or for the time; whether it was the end."""
-        waiting = [self._stopped] if connection is None else [self._stopped, connection]
+        waiting = [self._stopped] if connection is None else [self._stopped, connection.fileno()]
         return self._stopped in wait(waiting, seconds)
 
 

@@ -13,7 +13,7 @@ from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
 from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, text_holder
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
-from recollect.stores.postgres.filters import conditions, is_whole_tenant
+from recollect.stores.postgres.filters import conditions, is_whole_tenant, without_idle_times
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
@@ -80,7 +80,6 @@ class PostgresRecords:
     def recent(self, filter: Filter, limit: int, embedded: bool) -> list[Hit]:
         if limit <= 0:
             return []
-        scope = conditions(filter)
         only = (
             ", LATERAL (SELECT 1 FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number LIMIT 1) v"
             if embedded
@@ -88,7 +87,9 @@ class PostgresRecords:
         )
 
         def work(connection: Connection) -> list[tuple[Any, ...]]:
-            if is_whole_tenant(filter):  # the index has the order; a planner without statistics would sort everything
+            wanted = without_idle_times(connection, filter)
+            scope = conditions(wanted)
+            if is_whole_tenant(wanted):  # the index has the order; a planner without statistics would sort everything
                 run(connection, "SET LOCAL enable_sort = off")
             return rows(
                 connection,

@@ -23,7 +23,7 @@ from recollect.stores.expressions import Run, finders
 from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, Server, one, rows
-from recollect.stores.postgres.filters import conditions, scope_query
+from recollect.stores.postgres.filters import conditions, scope_query, without_idle_times
 from recollect.stores.postgres.ledger import totals
 from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, phrase_bytes, quoted, unit_query
 from recollect.stores.sqlite.subjects import number_of
@@ -72,11 +72,12 @@ class PostgresText:
         asked = units(query)
 
         def work(connection: Connection) -> TextMatches:
+            wanted = without_idle_times(connection, filter)
             documents, _, tokens = totals(connection)
             own = one(connection, "SELECT memories FROM counts WHERE namespace = %s", (filter.namespace,)) or 0
             held = self._unit_frequencies(connection, asked, runs)
             average = tokens / documents if documents else 0.0
-            search = Search(query, runs, filter, limit, held, documents, average, 2 * own > documents)
+            search = Search(query, runs, wanted, limit, held, documents, average, 2 * own > documents)
             text, found = _find(connection, search) if limit > 0 and documents else ("", [])
             ids, lengths, counts = self._count(connection, found, asked, search)
             whole = is_flat(query) and 0 < documents < LARGE_INDEX
@@ -89,7 +90,7 @@ class PostgresText:
                 documents=documents,
                 average_length=average,
                 compiled=text,
-                scope=_scope_counts(connection, filter, counts) if limit > 0 and whole else None,
+                scope=_scope_counts(connection, wanted, counts) if limit > 0 and whole else None,
             )
 
         return self._server.read(work, filter.namespace)

@@ -20,6 +20,7 @@ from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Pending, Vector
 from recollect.stores.postgres.changes import NAMED
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
+from recollect.stores.postgres.filters import without_idle_times
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import nearest
@@ -48,7 +49,7 @@ class PostgresVectors:
             number = _checked(connection, model, vector)
             if number is None or limit <= 0:
                 return []
-            found = nearest(connection, number, vector, filter, limit)
+            found = nearest(connection, number, vector, without_idle_times(connection, filter), limit)
             # Named one by one: the tenant's other memories are not looked at, whatever the planner believes.
             source = (
                 "unnest(%s::bigint[]) n (number), LATERAL (SELECT id, namespace, number FROM memories m"
