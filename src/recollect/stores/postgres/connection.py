@@ -7,6 +7,7 @@ transaction mode (PgBouncer) may stand between.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -39,6 +40,10 @@ WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 RACES = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
 
 
+def _nothing(_: Connection) -> None:
+    return None
+
+
 class Server:
     """The pool of one store."""
 
@@ -48,6 +53,9 @@ class Server:
         self._wait_s = wait_s
         self._search_s = search_s
         self._process = os.getpid()
+        self._writing = threading.Lock()
+        self.written = 0
+        """The place in the server's log behind everything this store has written; kept where there is a standby."""
         self.extension = "public"
         """The schema in which pgvector lives."""
         self._path: sql.Composable = sql.SQL("pg_catalog")
@@ -92,17 +100,22 @@ class Server:
             yield connection
 
     def read(
-        self, work: Callable[[Connection], Answer], namespace: str | None = None, seconds: float | None = None
+        self,
+        work: Callable[[Connection], Answer],
+        namespace: str | None = None,
+        seconds: float | None = None,
+        first: Callable[[Connection], None] = _nothing,
     ) -> Answer:
         """One consistent view for several statements; a lost connection is replaced once.
 
         `namespace` is the tenant that may be seen; a store that is bound to one never sees another. `seconds` is what
-        a statement may take, where that is more than for a search.
+        a statement may take, where that is more than for a search; `first` is done before the view is fixed.
         """
         tenant = self.address.namespace or namespace or EVERYONE
 
         def attempt() -> Answer:
             with self._lent() as connection:
+                first(connection)
                 self._begin(connection, READ, tenant, seconds or self._search_s)
                 try:
                     return work(connection)
@@ -159,7 +172,7 @@ class Server:
                 _end(connection, "ROLLBACK")
                 raise
             try:
-                connection.execute("COMMIT")
+                self._commit(connection, number)
                 return answer
             except (errors.OperationalError, errors.InterfaceError) as error:
                 if not _lost(error):
@@ -167,6 +180,17 @@ class Server:
         if self._has_committed(number):
             return answer
         raise errors.OperationalError("the connection was lost and the transaction undone")
+
+    def _commit(self, connection: Connection, number: str | None) -> None:
+        """Make it durable; with a standby, also note how far that must have come to know of it."""
+        if self.address.replica is None or number is None:
+            connection.execute("COMMIT")
+            return
+        done = connection.execute("COMMIT; SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
+        done.nextset()
+        (place,) = done.fetchone() or (0,)
+        with self._writing:
+            self.written = max(self.written, place)
 
     def _has_committed(self, number: str | None) -> bool:
         """What became of a transaction whose commit was not answered; an error while nobody can tell."""

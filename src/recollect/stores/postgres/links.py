@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from recollect.domain.errors import Corrupt
 from recollect.domain.memory import EPISODE, Link
 from recollect.domain.times import from_ms
-from recollect.stores.postgres.connection import Server, rows
+from recollect.stores.postgres.connection import rows
+from recollect.stores.postgres.replica import Reads
 from recollect.stores.sqlite.links import link_checksum
 
 LINKS = """
@@ -41,13 +42,13 @@ FROM memories t WHERE t.id = ANY (%(ids)s) AND t.type = %(type)s AND t.session I
 class PostgresLinks:
     """The LinkIndex port."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
 
     def links(self, ids: Sequence[str]) -> list[Link]:
         if not ids:
             return []
-        found = self._server.read(lambda connection: rows(connection, LINKS, {"ids": list(ids)}))
+        found = self._reads.read(lambda connection: rows(connection, LINKS, {"ids": list(ids)}))
         if any(link_checksum(*row[:4]) != row[4] for row in found):
             raise Corrupt("a link fails its checksum", "run doctor with repair")
         return [Link(row[5], row[1], row[6], from_ms(row[3])) for row in found]
@@ -57,7 +58,7 @@ class PostgresLinks:
             return {}
         asked = {"ids": list(ids), "type": EPISODE, "before": max(before, 0), "after": max(after, 0)}
         found: dict[str, list[tuple[int, str]]] = {}
-        for id, earlier, later in self._server.read(lambda connection: rows(connection, AROUND, asked)):
+        for id, earlier, later in self._reads.read(lambda connection: rows(connection, AROUND, asked)):
             around = [(-place, other) for place, other in enumerate(earlier, start=1)][::-1]
             around += enumerate(later, start=1)
             if around:

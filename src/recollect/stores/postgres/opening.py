@@ -15,6 +15,7 @@ from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.links import PostgresLinks
 from recollect.stores.postgres.listening import Listener
 from recollect.stores.postgres.records import PostgresRecords
+from recollect.stores.postgres.replica import Reads, open_replica
 from recollect.stores.postgres.schema import MIGRATIONS, Migration, prepare
 from recollect.stores.postgres.text import PostgresText
 from recollect.stores.postgres.vectors import PostgresVectors
@@ -44,7 +45,8 @@ def open_postgres(
         server.close()
         raise
     tokens = Tokens()
-    vectors = PostgresVectors(server, tokens, clock)
+    reads = Reads(server, open_replica(server, search_s))
+    vectors = PostgresVectors(server, reads, tokens, clock)
     listener = Listener(server.address)
 
     def close() -> None:
@@ -52,14 +54,15 @@ def open_postgres(
         if not server.is_closed:
             with suppress(RecollectError):  # a lease that cannot be given back ends by itself
                 vectors.release()
+        reads.close()
         server.close()
 
     return Store(
-        records=PostgresRecords(server, tokens),
+        records=PostgresRecords(server, reads, tokens),
         care=PostgresCare(server, tokens),
-        text=PostgresText(server, tokens),
+        text=PostgresText(reads, tokens),
         vectors=vectors,
-        links=PostgresLinks(server),
+        links=PostgresLinks(reads),
         close=close,
         subscribe=listener.start,
     )

@@ -18,6 +18,7 @@ from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.listening import announce
+from recollect.stores.postgres.replica import Reads
 from recollect.stores.refusals import lost_page
 from recollect.stores.rows import decode
 
@@ -33,8 +34,9 @@ ORDERS: dict[ScanOrder, str] = {
 class PostgresRecords:
     """The Records port."""
 
-    def __init__(self, server: Server, tokens: Tokens) -> None:
+    def __init__(self, server: Server, reads: Reads, tokens: Tokens) -> None:
         self._server = server
+        self._reads = reads
         self._tokens = tokens
 
     def write(self, changes: Sequence[Change]) -> None:
@@ -98,7 +100,7 @@ class PostgresRecords:
                 (*scope.values, limit),
             )
 
-        return [Hit(id, accessed_at / 1000) for id, accessed_at in self._server.read(work, filter.namespace)]
+        return [Hit(id, accessed_at / 1000) for id, accessed_at in self._reads.read(work, filter.namespace)]
 
     def lookup(
         self,

@@ -22,10 +22,11 @@ from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.expressions import Run, finders
 from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
-from recollect.stores.postgres.connection import Connection, Server, one, rows
+from recollect.stores.postgres.connection import Connection, one, rows
 from recollect.stores.postgres.filters import conditions, scope_query, without_idle_times
 from recollect.stores.postgres.ledger import totals
 from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, phrase_bytes, quoted, unit_query
+from recollect.stores.postgres.replica import Reads
 from recollect.stores.sqlite.subjects import number_of
 from recollect.stores.tokens import TOKEN_BYTES, Streams, token_hash
 
@@ -61,8 +62,8 @@ class Search:
 class PostgresText:
     """The TextIndex port."""
 
-    def __init__(self, server: Server, tokens: Tokens) -> None:
-        self._server = server
+    def __init__(self, reads: Reads, tokens: Tokens) -> None:
+        self._reads = reads
         self._tokens = tokens
 
     def match(self, query: Node, filter: Filter, limit: int, weights: Sequence[float] = (1.0, 1.0)) -> TextMatches:
@@ -93,7 +94,7 @@ class PostgresText:
                 scope=_scope_counts(connection, wanted, counts) if limit > 0 and whole else None,
             )
 
-        return self._server.read(work, filter.namespace)
+        return self._reads.read(work, filter.namespace)
 
     def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
         numbers = {number: name for name in names if (number := number_of(filter.namespace, name)) is not None}
@@ -106,7 +107,7 @@ class PostgresText:
         )
         values = (list(numbers), filter.namespace, *scope.values, most + 1, most)
         memories: dict[Words, list[str]] = {}
-        for number, id in self._server.read(lambda connection: rows(connection, query, values), filter.namespace):
+        for number, id in self._reads.read(lambda connection: rows(connection, query, values), filter.namespace):
             memories.setdefault(numbers[number], []).append(id)
         return memories
 
@@ -114,13 +115,13 @@ class PostgresText:
         return self._tokens.tokens(text)
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
-        return self._server.read(lambda connection: _frequencies(connection, terms))
+        return self._reads.read(lambda connection: _frequencies(connection, terms))
 
     def similar(self, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
         folded = "".join(self._tokens.words(word))
         if not folded or limit <= 0:
             return []
-        return self._server.read(
+        return self._reads.read(
             lambda connection: [
                 (known, likeness)
                 for known, likeness in rows(
@@ -149,7 +150,7 @@ class PostgresText:
             return int(one(connection, "SELECT count_texts(%s, %s)", (query, phrase)))
         if not whole:
             return int(one(connection, "SELECT count_texts(%s, NULL)", (unit_query(run).text,)))
-        found = self._server.counting(
+        found = self._reads.counting(
             connection, lambda: rows(connection, "SELECT content, tags FROM texts_holding(%s, %s)", (query, phrase))
         )
         counted = Counted(run.tokens, open_end=True)

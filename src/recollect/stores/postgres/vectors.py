@@ -27,6 +27,7 @@ from recollect.stores.postgres.nearest import nearest
 from recollect.stores.postgres.outbox import claim, look, model_of, postpone, progress, register, release
 from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
+from recollect.stores.postgres.replica import Reads
 from recollect.stores.refusals import sound_matrix, wrong_dimension
 from recollect.stores.sqlite.outbox import place
 from recollect.stores.sqlite.vectors import vector_checksum
@@ -38,8 +39,9 @@ Place: TypeAlias = tuple[str, int]
 class PostgresVectors:
     """The VectorIndex port."""
 
-    def __init__(self, server: Server, tokens: Tokens, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, server: Server, reads: Reads, tokens: Tokens, clock: Callable[[], float] = time.time) -> None:
         self._server = server
+        self._reads = reads
         self._tokens = tokens
         self._clock = clock
         self._worker = secrets.randbits(62) + 1
@@ -57,7 +59,7 @@ class PostgresVectors:
             )
             return _hits(connection, number, vector, source, found, filter.namespace)
 
-        hits = self._server.read(work, filter.namespace)
+        hits = self._reads.read(work, filter.namespace)
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
         return sorted(close, key=lambda hit: (-hit.score, hit.id))[: max(limit, 0)]
 
@@ -68,7 +70,7 @@ class PostgresVectors:
                 return []
             return _hits(connection, number, vector, NAMED, list(dict.fromkeys(ids)))
 
-        return {hit.id: hit for hit in self._server.read(work)}
+        return {hit.id: hit for hit in self._reads.read(work)}
 
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
         now_ms = int(self._clock() * 1000)
