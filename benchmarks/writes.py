@@ -6,12 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import count as count_from
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 
 from benchmarks import corpus, stores
 from benchmarks.machine import fsync_ms
@@ -25,6 +28,7 @@ from recollect.stores.sqlite import open_sqlite
 from recollect.writing import Draft
 
 WRITERS = (1, 4, 16)
+ROUNDS = 5
 SAME_ROWS = "one commit each, the same rows"
 BARE_ROWS = "one commit each, bare"
 
@@ -33,29 +37,58 @@ def measure_writes(folder: Path, count: int) -> dict[str, Any]:
     """Single durable writes; every writer waits for its own before it sends the next.
 
     Two baselines commit each write by itself. The promise is judged against the one that writes the same rows into the
-    same tables; the bare one keeps neither indexes nor token streams nor counts, and shows what those cost.
+    same tables; the bare one keeps neither indexes nor token streams nor counts, and shows what those cost. All take
+    turns, a few writes at a time, so that a disk that is slow for a while is slow for everybody; what has to be copied
+    from SQLite's log into the file is copied during these turns, by whoever wrote it.
     """
-    rounds = len(WRITERS) + 2
-    memories = [memory for piece in corpus.make(count * rounds).memories() for memory in piece]
-    some = [memories[number * count : (number + 1) * count] for number in range(rounds)]
-    results: dict[str, Any] = {"fsync_p50_ms": fsync_ms(folder)}
+    each = max(1, count // ROUNDS)
+    memories = (memory for piece in corpus.make(each * ROUNDS * (len(WRITERS) + 2)).memories() for memory in piece)
+    totals: dict[str, Total] = {}
+    syncs: list[float] = []
     with counted_commits() as commits:
         store = stores.open_waiting(folder / "writes.db")
-        for writers, mine in zip(WRITERS, some):
-            before = commits.total
-            results[f"{writers} writers"] = _write_from(store, mine, writers)
-            synced = (commits.total - before) * 1000 / count
-            results[f"{writers} writers"]["synced_commits_per_1000"] = round(synced)
-        store.close()
-    same = stores.SameRows(folder / "writes-same.db")
-    results[SAME_ROWS] = _one_by_one(same.write, some[-2])
-    same.close()
-    bare = stores.open_bare(folder / "writes-bare.db")
-    numbers = count_from(1)
-    results[BARE_ROWS] = _one_by_one(lambda memory: stores.write_bare_row(bare, next(numbers), memory), some[-1])
-    bare.close()
-    results["fsync_p50_ms_after"] = fsync_ms(folder)
-    return results
+        same = stores.SameRows(folder / "writes-same.db")
+        bare, numbers = stores.open_bare(folder / "writes-bare.db"), count_from(1)
+        ways: dict[str, Callable[[Sequence[Memory]], tuple[list[float], Once]]] = {
+            **{f"{writers} writers": partial(_write_from, store, writers=writers) for writers in WRITERS},
+            SAME_ROWS: partial(_one_by_one, same.write),
+            BARE_ROWS: partial(_one_by_one, lambda memory: stores.write_bare_row(bare, next(numbers), memory)),
+        }
+        for _ in range(ROUNDS):
+            syncs.append(fsync_ms(folder))
+            for name, write in ways.items():
+                before = commits.total
+                totals.setdefault(name, Total()).add(write(list(islice(memories, each))), commits.total - before)
+        for closing in (store, same, bare):
+            closing.close()
+    found = {name: total.figures() for name, total in totals.items()}
+    return {"fsync_p50_ms": round(float(np.median(syncs)), 3), **found}
+
+
+@dataclass
+class Total:
+    """The turns of one way of writing."""
+
+    wall: list[float] = field(default_factory=list[float])
+    took: Once = field(default_factory=Once)
+    commits: int = 0
+
+    def add(self, turn: tuple[list[float], Once], commits: int) -> None:
+        wall, took = turn
+        self.wall += wall
+        self.took.wall, self.took.cpu = self.took.wall + took.wall, self.took.cpu + took.cpu
+        self.commits += commits
+
+    def figures(self) -> dict[str, Any]:
+        count = len(self.wall)
+        times = summary(self.wall, [self.took.cpu / count])
+        return {
+            "per_s": round(count / self.took.wall, 1),
+            "p50_ms": times.p50,
+            "p99_ms": times.p99,
+            "cpu_ms_each": round(self.took.cpu / count * 1000, 3),
+            "synced_commits_per_1000": round(self.commits * 1000 / count),
+        }
 
 
 @dataclass
@@ -83,17 +116,17 @@ def counted_commits() -> Generator[Commits]:
         apsw.connection_hooks.remove(commits.watch)
 
 
-def _one_by_one(write: Callable[[Memory], object], memories: Sequence[Memory]) -> dict[str, Any]:
+def _one_by_one(write: Callable[[Memory], object], memories: Sequence[Memory]) -> tuple[list[float], Once]:
     wall: list[float] = []
     with Once() as took:
         for memory in memories:
             began = time.perf_counter()
             write(memory)
             wall.append(time.perf_counter() - began)
-    return _rate(wall, took, len(memories))
+    return wall, took
 
 
-def _write_from(store: Store, memories: Sequence[Memory], writers: int) -> dict[str, Any]:
+def _write_from(store: Store, memories: Sequence[Memory], writers: int) -> tuple[list[float], Once]:
     wall: list[float] = []
 
     def work(mine: Sequence[Memory]) -> None:
@@ -108,17 +141,7 @@ def _write_from(store: Store, memories: Sequence[Memory], writers: int) -> dict[
             thread.start()
         for thread in threads:
             thread.join()
-    return _rate(wall, took, len(memories))
-
-
-def _rate(wall: list[float], took: Once, count: int) -> dict[str, Any]:
-    times = summary(wall, [took.cpu / count])
-    return {
-        "per_s": round(count / took.wall, 1),
-        "p50_ms": times.p50,
-        "p99_ms": times.p99,
-        "cpu_ms_each": round(took.cpu / count * 1000, 3),
-    }
+    return wall, took
 
 
 def measure_library(folder: Path, settings: Settings, count: int) -> dict[str, Any]:

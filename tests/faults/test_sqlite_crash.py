@@ -21,8 +21,10 @@ import numpy as np
 from recollect.domain.changes import Erase, Put, Touch
 from recollect.domain.memory import EPOCH, Memory, content_hash
 from recollect.ports import Embedded
-from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite import log, open_sqlite
 
+# The log is copied beside the commits all the time, and brought to its end often.
+log.SOON_PAGES, log.LATEST_PAGES = 20, 60
 path, run = sys.argv[1], sys.argv[2]
 store = open_sqlite(path)
 say = threading.Lock()

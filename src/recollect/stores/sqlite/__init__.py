@@ -28,6 +28,7 @@ from recollect.stores.sqlite.connection import (
 from recollect.stores.sqlite.fulltext import SqliteText
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.links import SqliteLinks
+from recollect.stores.sqlite.log import Log
 from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.records import SqliteRecords
 from recollect.stores.sqlite.scan import Scans, drop_sidecars
@@ -75,7 +76,8 @@ def open_sqlite(
         gate.close()
         raise
     readers = Readers(str(file), read_only=False)
-    writer = Writer(lambda: nullcontext(connection), gate, wait_s, lambda: drop_sidecars(file))
+    log = Log(lambda: connect(str(file)))
+    writer = Writer(lambda: nullcontext(connection), gate, wait_s, lambda: drop_sidecars(file), log)
     return _store(readers, writer, file, [writer.close, readers.close, connection.close, gate.close], search_s, clock)
 
 

@@ -1,4 +1,4 @@
-"""What new memories become in each table, worked out in the thread of the caller, so that the writer only writes."""
+"""What new memories become in each table: rows, index text and token streams."""
 
 from __future__ import annotations
 
@@ -34,18 +34,21 @@ class Entries:
     reading: Reading
 
 
-def prepare(changes: Sequence[Change], lexicon: Lexicon) -> Entries | None:
+def entries_of(changes: Sequence[Change]) -> list[Entry] | None:
     """The entries of a caller's changes; None where they are not all insertions, or one of them cannot be written.
 
     The writer then makes them one by one and finds out what is wrong.
     """
-    puts = [change for change in changes if isinstance(change, Put) and change.expected_version is None]
-    if len(puts) < len(changes):
+    if not all(isinstance(change, Put) and change.expected_version is None for change in changes):
         return None
     try:
-        each = [_entry(put) for put in puts]
+        return [_entry(change) for change in changes if isinstance(change, Put)]
     except (RecollectError, UnicodeEncodeError, OverflowError):
         return None
+
+
+def read(each: Sequence[Entry], lexicon: Lexicon) -> Entries:
+    """The entries with their texts read; many at once cost less than each by itself."""
     return Entries(each, lexicon.read([(entry.content, entry.tags) for entry in each]))
 
 

@@ -16,7 +16,6 @@ from recollect.stores.refusals import lost_page
 from recollect.stores.rows import SOURCE, decode
 from recollect.stores.sqlite.changes import apply, is_buried, key_holder, text_holder
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
-from recollect.stores.sqlite.entries import prepare
 from recollect.stores.sqlite.filters import conditions, scope_index
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.writer import Work, Writer
@@ -45,8 +44,7 @@ class SqliteRecords:
                 apply(change, writing)
 
         if wanted:
-            writer = writable(self._writer)
-            writer.run(work, prepare(wanted, writer.lexicon))
+            writable(self._writer).run(work, wanted)
 
     def fetch(self, ids: Sequence[str]) -> list[Memory]:
         if not ids:

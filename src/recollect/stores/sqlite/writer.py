@@ -13,19 +13,21 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
 
+from recollect.domain.changes import Change
 from recollect.domain.errors import InvalidInput, RecollectError, StoreUnavailable
 from recollect.stores.sqlite.bulk import insert_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, translate
-from recollect.stores.sqlite.entries import Entries
+from recollect.stores.sqlite.entries import Entries, Entry, entries_of, read
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.ledger import Ledger, Writing
 from recollect.stores.sqlite.lexicon import Lexicon
+from recollect.stores.sqlite.log import Log
 
 QUEUE_LIMIT = 1_000
 GROUP_LIMIT = 256
@@ -33,6 +35,8 @@ CLOSE_TIMEOUT_S = 30.0
 SHORTEST_PAUSE_S = 0.00005
 LONGEST_PAUSE_S = 0.002
 FULL_PAUSE_S = 0.001
+LIGHT_CHARACTERS = 4_000
+"""So much text is left to the writer, which reads that of many callers at once; more is read by its own caller."""
 
 OWN_ERRORS = (RecollectError, UnicodeEncodeError, OverflowError, apsw.TooBigError)
 """Of one caller's making."""
@@ -52,8 +56,10 @@ class Job:
     """One caller's work and what became of it."""
 
     work: Work
-    entries: Entries | None = None
+    each: Sequence[Entry] | None = None
     """What `work` would insert, if it would do nothing else: the writer inserts those of all callers at once."""
+    entries: Entries | None = None
+    """The same with the texts read, where the caller has done that."""
     result: Any = None
     error: BaseException | None = None
     finished: threading.Lock = field(default_factory=_held)
@@ -63,7 +69,15 @@ class Job:
 class Writer:
     """Owns the write connection. `lend` gives it for one transaction; with a store in memory it is shared."""
 
-    def __init__(self, lend: Lend, gate: Gate, wait_s: float, before_purge: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        lend: Lend,
+        gate: Gate,
+        wait_s: float,
+        before_purge: Callable[[], None] | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._log = log
         self._lend = lend
         self._gate = gate
         self._wait_s = wait_s
@@ -76,12 +90,13 @@ class Writer:
         self.lexicon = Lexicon()
         self._writing: Writing | None = None
 
-    def run(self, work: Work, entries: Entries | None = None) -> Any:
+    def run(self, work: Work, changes: Sequence[Change] = ()) -> Any:
         """Do the work in a transaction; returns its result when it is durable, or raises what went wrong.
 
         The work may be done again after it was rolled back, so it must not leave anything behind but in the store.
+        `changes` are what it makes, if it makes nothing else: those of many callers may be made together.
         """
-        job = Job(work, entries)
+        job = self._job(work, changes)
         self._submit(job)
         # The writer answers every job it takes; the bound only guards against a disk that never returns.
         if not job.finished.acquire(timeout=self._wait_s * 6):
@@ -89,6 +104,12 @@ class Writer:
         if job.error is not None:
             raise job.error
         return job.result
+
+    def _job(self, work: Work, changes: Sequence[Change]) -> Job:
+        each = entries_of(changes) if changes else None
+        if each is None or sum([len(entry.content) for entry in each]) <= LIGHT_CHARACTERS:
+            return Job(work, each)
+        return Job(work, each, read(each, self.lexicon))
 
     def offer(self, work: Work) -> None:
         """Ask for work that may as well be left undone; nobody waits for it."""
@@ -143,6 +164,8 @@ class Writer:
             pause_s = min((time.monotonic() - began) / 2, LONGEST_PAUSE_S)
             for job in group:
                 job.finished.release()
+            if self._log is not None and self._writing is not None:
+                self._log.shorten(self._writing.connection)
             if stop:
                 return
 
@@ -171,6 +194,8 @@ class Writer:
         with self._lend() as connection, self._gate.passage():
             if self._writing is None:
                 self._writing = Writing(connection, self.lexicon)
+                if self._log is not None:
+                    self._log.watch(connection)
             writing = self._writing
             try:
                 total = self._do(group, writing)
@@ -185,7 +210,8 @@ class Writer:
             if total.purge:
                 if self._before_purge is not None:
                     self._before_purge()
-                purge(connection)
+                with nullcontext() if self._log is None else self._log.alone:
+                    purge(connection)
 
     def _do(self, group: list[Job], writing: Writing) -> Ledger | None:
         """Everybody's work in an open transaction, and its sums; None if there is nothing to commit."""
@@ -213,6 +239,8 @@ class Writer:
         if thread is not None and os.getpid() == self._process:
             self._queue.put(None)
             thread.join(CLOSE_TIMEOUT_S)
+            if self._log is not None:
+                self._log.close()
 
 
 def _begin(writing: Writing) -> None:
@@ -222,12 +250,15 @@ def _begin(writing: Writing) -> None:
 
 def _together(group: Sequence[Job], writing: Writing) -> Ledger:
     """All callers as if they were one: what they insert in few statements, the rest as it comes."""
+    inserting = [job.entries for job in group if job.entries is not None]
+    light = [entry for job in group if job.entries is None for entry in job.each or ()]
+    if light:
+        inserting.append(read(light, writing.lexicon))
     _begin(writing)
     total = writing.ledger = Ledger()
-    inserting = [job.entries for job in group if job.entries is not None]
     inserted = bool(inserting) and insert_all(inserting, writing)
     for job in group:
-        if job.entries is None or not inserted:
+        if job.each is None or not inserted:
             job.result = job.work(writing)
     return total
 

@@ -1,0 +1,127 @@
+"""The write-ahead log stays short, and no commit does the copying."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import apsw
+import pytest
+from sqlite_cases import note, put, text_of
+
+from recollect.domain.changes import Erase
+from recollect.domain.errors import StoreUnavailable
+from recollect.stores.sqlite import log, open_sqlite
+from recollect.stores.sqlite.connection import Connection
+
+PAGE = 8192 + 24
+
+
+def log_pages(path: Path) -> int:
+    return (path.with_name(f"{path.name}-wal").stat().st_size - 32) // PAGE
+
+
+@pytest.fixture
+def copying(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that have copied the log, in order."""
+    names: list[str] = []
+    copy = log.copy
+
+    def watched(connection: Connection) -> None:
+        names.append(threading.current_thread().name)
+        copy(connection)
+
+    monkeypatch.setattr(log, "copy", watched)
+    return names
+
+
+def test_a_long_log_is_copied_beside_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copying: list[str]
+) -> None:
+    monkeypatch.setattr(log, "SOON_PAGES", 60)
+    store = open_sqlite(tmp_path / "s.db")
+    for number in range(20):
+        put(store, note(f"n{number}", f"zebra {number}"))
+    store.close()
+    assert copying and set(copying) == {"recollect-log"}
+
+
+def test_the_log_is_started_anew_under_a_load_that_never_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copying: list[str]
+) -> None:
+    monkeypatch.setattr(log, "SOON_PAGES", 60)
+    monkeypatch.setattr(log, "LATEST_PAGES", 120)
+    monkeypatch.setattr(log, "LONGEST_PAGES", 240)
+    store = open_sqlite(tmp_path / "s.db")
+    for number in range(100):  # some two thousand pages
+        put(store, note(f"n{number}", f"zebra number {number}"))
+    assert log_pages(tmp_path / "s.db") < 400
+    assert "recollect-writer" in copying
+    assert text_of(store).frequencies(["zebra"]) == [100]
+    store.close()
+
+
+def test_a_reader_that_stays_only_delays_the_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SOON_PAGES", 30)
+    monkeypatch.setattr(log, "LATEST_PAGES", 60)
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("first", "zebra"))
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN; SELECT count(*) FROM memories").fetchall()
+    for number in range(30):
+        put(store, note(f"n{number}", f"zebra number {number}"))
+    assert reader.execute("SELECT count(*) FROM memories").get == 1
+    grown = log_pages(path)
+    reader.close()
+    for number in range(30, 200):
+        put(store, note(f"n{number}", f"zebra number {number}"))
+    assert log_pages(path) < grown + 200
+    assert store.care.stats().memories == 201
+    store.close()
+
+
+def test_a_thread_that_cannot_open_the_file_leaves_the_copying_to_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copying: list[str]
+) -> None:
+    def refused(*_: object, **__: object) -> Connection:
+        raise StoreUnavailable("too many open files", "close some")
+
+    monkeypatch.setattr(log, "SOON_PAGES", 30)
+    monkeypatch.setattr(log, "LATEST_PAGES", 90)
+    store = open_sqlite(tmp_path / "s.db")
+    monkeypatch.setattr("recollect.stores.sqlite.connect", refused)
+    for number in range(40):
+        put(store, note(f"n{number}", f"zebra number {number}"))
+    assert set(copying) == {"recollect-writer"}
+    assert log_pages(tmp_path / "s.db") < 200
+    store.close()
+
+
+def test_what_was_erased_is_purged_after_the_thread_has_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint that meets another one gives up; here it has to wait."""
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "the secret quetzal"), note("b", "something else"))
+    entered, leave = threading.Event(), threading.Event()
+    held = store.records._writer._log.alone  # type: ignore[attr-defined]
+
+    def hold() -> None:
+        with held:
+            entered.set()
+            leave.wait()
+
+    copying = threading.Thread(target=hold)
+    copying.start()
+    entered.wait()
+    erasing = threading.Thread(target=lambda: store.records.write([Erase("a", tombstone=False)]))
+    erasing.start()
+    erasing.join(0.3)
+    assert erasing.is_alive()
+    leave.set()
+    erasing.join()
+    copying.join()
+    assert b"quetzal" not in path.read_bytes() + path.with_name("s.db-wal").read_bytes()
+    store.close()
