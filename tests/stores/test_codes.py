@@ -84,6 +84,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "FINE_ROWS", 300)
     monkeypatch.setattr(codes, "SEGMENT_ROWS", 1_500)
     monkeypatch.setattr(codes, "STEP_ROWS", 700)
+    monkeypatch.setattr(codes, "SHARED_ROWS", 2_000)
 
 
 # A few vectors only, so that histories hold equal vectors, zero vectors and ties.

@@ -22,6 +22,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -42,6 +43,7 @@ SHARP_ROWS = 20_480  # at least, or an eighth of all rows
 FINE_ROWS = 4_096  # and 1 / 128 of all rows: with these, recall@100 is over 0.99 on real embeddings to a million rows
 HEAD_ROWS = 50  # or half the limit: so many more than asked for are worth an exact look
 SEGMENT_ROWS = 65_536  # appends fill a segment and never move one
+SHARED_ROWS = 100_000  # from so many on, threads are worth starting
 STEP_ROWS = 32_768  # words, popcounts and sums of one step stay in a 512 KiB second-level cache
 FLOAT_SLACK = 1e-4  # a float32 dot product of unit vectors is nearer than this to the float64 one
 FOUR_BIT_STEP, THREE_BIT_STEP = 0.335, 0.586  # of the best uniform quantisers of a unit normal variable
@@ -277,6 +279,14 @@ def _near_vectors(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, In
     return _joined(near, "rows"), _joined(near, "owners")
 
 
+def _scored(score: Callable[[Part], Floats], parts: list[Part]) -> Floats:
+    """All parts' scores; many rows are shared out to threads, as numpy lets go of the interpreter while it computes."""
+    if sum(map(len, parts)) < SHARED_ROWS:
+        return np.concatenate([score(part) for part in parts])
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return np.concatenate(list(threads.map(score, parts)))
+
+
 def _near_codes(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
     """By the steps of the cascade; widens by itself when few owners hold the best rows."""
     total, wider = sum(map(len, parts)), math.sqrt(max(1.0, limit / 100))
@@ -284,10 +294,10 @@ def _near_codes(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints
         sharp, fine = int(wider * max(SHARP_ROWS, total // 8)), int(wider * (FINE_ROWS + total // 128))
         some = parts
         if total > sharp:
-            some = _best(parts, np.concatenate([_sign_scores(part, probe, ()) for part in parts]), sharp)
+            some = _best(parts, _scored(lambda part: _sign_scores(part, probe, ()), parts), sharp)
         if total > fine:
-            some = _best(some, np.concatenate([_sign_scores(part, probe, probe.masks) for part in some]), fine)
-        scores = np.concatenate([_nibble_scores(part, probe) for part in some])
+            some = _best(some, _scored(lambda part: _sign_scores(part, probe, probe.masks), some), fine)
+        scores = _scored(lambda part: _nibble_scores(part, probe), some)
         rows, owners = _joined(some, "rows"), _joined(some, "owners")
         head, found = _head(scores, owners, rows, limit + max(HEAD_ROWS, limit // 2))
         if found >= limit or len(rows) == total:
@@ -371,7 +381,10 @@ class CodeIndex:
             if "mean" in columns:
                 index._frame = Frame(columns.pop("mean"), columns.pop("rotation"))
             if columns:
-                index._segments = [Segment.full(columns)]
+                index._segments = [
+                    Segment.full({name: column[start : start + SEGMENT_ROWS] for name, column in columns.items()})
+                    for start in range(0, len(columns["rows"]), SEGMENT_ROWS)
+                ]
                 index._top_row = int(columns["rows"].max())
         except (OSError, ValueError, KeyError, TypeError, struct.error):
             return None
