@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from pytest import MonkeyPatch
 from sqlite_cases import note, put
 
 from recollect.domain.changes import Erase, Put
-from recollect.stores.sqlite import open_sqlite
-from recollect.stores.sqlite.connection import Readers
+from recollect.stores.sqlite import open_sqlite, postings
+from recollect.stores.sqlite.connection import Connection, Readers
 from recollect.stores.sqlite.postings import MOST_TIMES, Postings
 
 
@@ -24,16 +26,55 @@ def test_terms_are_counted_and_the_counts_follow_every_change(tmp_path: Path) ->
             one = postings.term(connection, term, postings.view(connection))
         return dict(zip(one.found.tolist(), zip(one.times.tolist(), one.in_tags.tolist()), strict=True))
 
+    def matching(postings: Postings) -> list[int]:
+        with readers.reading() as connection:
+            return postings.rows(connection, '{content tags} : "deploy"', postings.view(connection)).tolist()
+
     put(store, note("a", "deploy"), note("b", "nothing"), note("c", "deployed, deploying deploys", tags=("deploy",)))
     assert listed(old) == {1: (1, 0), 3: (4, 1)}
     put(store, note("d", "no deploy", tags=("deploy", "to-deploy")), note("e", "deploy " * 300))
     assert listed(old) == listed(Postings()) == {1: (1, 0), 3: (4, 1), 4: (3, 2), 5: (MOST_TIMES, 0)}
-    assert listed(old, "nowher") == {}
+    assert listed(old, "nowher") == {} and matching(old) == [1, 3, 4, 5]
     put(store, note("f", "of other things"))
     assert listed(old, "nowher") == {} and listed(old) == listed(Postings())
     held = store.records.fetch(["c"])[0]
     store.records.write([Put(replace(held, content="deploy once"), expected_version=1), Erase("a")])
     assert listed(old) == listed(Postings()) == {3: (2, 1), 4: (3, 2), 5: (MOST_TIMES, 0)}
+    store.records.write([Put(replace(store.records.fetch(["b"])[0], content="to deploy"), expected_version=1)])
+    put(store, note("g", "deploy it"))
+    assert listed(old) == listed(Postings()) == {2: (1, 0), 3: (2, 1), 4: (3, 2), 5: (MOST_TIMES, 0), 7: (1, 0)}
+    assert matching(old) == matching(Postings()) == [2, 3, 4, 5, 7]
+    readers.close()
+    store.close()
+
+
+def test_a_changed_text_mends_the_lists_and_many_make_them_anew(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    readers = Readers(str(path), read_only=True)
+    lists, whole = Postings(), list[str]()
+
+    def watched(connection: Connection, term: str, after: int, top: int) -> Any:
+        whole.extend([term] if (after, top) == (0, 60) else [])
+        return holding(connection, term, after, top)
+
+    holding = postings._holding
+    monkeypatch.setattr(postings, "_holding", watched)
+
+    def listed() -> list[int]:
+        with readers.reading() as connection:
+            return lists.term(connection, "deploi", lists.view(connection)).found.tolist()
+
+    def change(first: int, last: int) -> None:
+        for id in map(str, range(first, last)):
+            store.records.write([Put(replace(store.records.fetch([id])[0], content=f"note {id}"), expected_version=1)])
+
+    put(store, *(note(str(n), f"deploy {n}") for n in range(60)))
+    assert listed() == list(range(1, 61)) and whole == ["deploi"]
+    change(0, 3)
+    assert listed() == list(range(4, 61)) and whole == ["deploi"], "three texts are looked at, not the whole list"
+    change(3, 40)
+    assert listed() == list(range(41, 61)) and whole == ["deploi"] * 2
     readers.close()
     store.close()
 

@@ -2,7 +2,7 @@
 
 FTS5 takes a microsecond and more to score a match but a fraction of one to list it, and a list in memory costs next
 to nothing. Everything here is derived and follows the file: new memories are appended by their rising row numbers;
-when a text was changed or erased (the counter `rewrites`), the lists start over and the lengths follow the log.
+when texts were changed or erased (the counter `rewrites`), lists and lengths follow the log, which names them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from recollect.stores.tokens import Streams, token_hash
 KEPT_ROWS = 16_000_000
 """The bound of all lists together: 96 MB."""
 LISTED_AT_ONCE = 1_000_000
+MENDED_ROWS = 32
+"""With more changed texts than this, a list is made anew."""
 MOST_TIMES = 255
 """More occurrences than this in one memory count no more."""
 
@@ -51,6 +53,8 @@ class Listed:
     """The rows up to `top` that hold a term or match an expression, rising, as of so many rewrites."""
 
     rewrites: int
+    sequence: int
+    """The last entry of the log that is taken in."""
     top: int
     found: Rows
     times: Times
@@ -61,10 +65,11 @@ class Listed:
     def until(self, top: int) -> Listed:
         """What an earlier state of the file holds of it."""
         count = np.searchsorted(self.found, top, "right")
-        return Listed(self.rewrites, top, self.found[:count], self.times[:count], self.in_tags[:count])
+        return replace(self, top=top, found=self.found[:count], times=self.times[:count], in_tags=self.in_tags[:count])
 
 
 NONE = np.zeros(0, np.uint8)
+NOTHING = Listed(-1, -1, 0, np.zeros(0, np.int32), NONE, NONE)
 
 Listing = Callable[[Connection, str, int, int], tuple[Rows, Times, Times]]
 """(connection, what, after, top): the rows behind `after` up to `top`; how often each holds it, how often in tags."""
@@ -103,11 +108,13 @@ class Postings:
                 self._lists.move_to_end(what)
         if known is not None and known.rewrites == view.rewrites and known.top >= view.top:
             return known if known.top == view.top else known.until(view.top)  # another thread saw a later state
-        if known is None or known.rewrites != view.rewrites:
-            known = Listed(view.rewrites, 0, np.zeros(0, np.int32), NONE, NONE)
+        known = known if known is not None and known.rewrites <= view.rewrites else NOTHING
+        if known.rewrites != view.rewrites:
+            known = _mended(connection, what, known, view, listing)
         found, times, in_tags = listing(connection, what, known.top, view.top)
         fresh = Listed(
             view.rewrites,
+            known.sequence,
             view.top,
             np.concatenate([known.found, found]),
             np.concatenate([known.times, times]),
@@ -141,14 +148,7 @@ class Postings:
             if self._sequence < first - 1 or not len(self._lengths):
                 self._measured = View(-1, 0)
             else:
-                changed = [
-                    row
-                    for (row,) in rows(
-                        connection,
-                        "SELECT DISTINCT row FROM vector_log WHERE sequence > ? AND model = ?",
-                        (self._sequence, TEXTS),
-                    )
-                ]
+                changed = _changed(connection, self._sequence, -1)
         lengths = np.zeros(max(view.top, self._measured.top) + 1, np.float32)
         lengths[: len(self._lengths)] = self._lengths[: len(lengths)]
         _read_lengths(
@@ -158,6 +158,28 @@ class Postings:
             sql = "SELECT id, sz FROM fulltext_docsize WHERE id IN (SELECT value FROM json_each(?))"
             _read_lengths(lengths, rows(connection, sql, (json.dumps(changed),)))
         self._lengths, self._measured, self._sequence = lengths, view, last
+
+
+def _mended(connection: Connection, what: str, known: Listed, view: View, listing: Listing) -> Listed:
+    """The list without the texts that were changed or erased since, and with those that hold it now; nothing of it
+    where it is too old for the log or too much has changed: then it is made from the beginning."""
+    first, last = logged_span(connection)
+    changed = _changed(connection, known.sequence, MENDED_ROWS + 1) if known.sequence >= first - 1 else None
+    if changed is None or known is NOTHING or len(changed) > MENDED_ROWS:
+        return replace(NOTHING, rewrites=view.rewrites, sequence=last)
+    lasting = ~np.isin(known.found, changed)
+    pieces = [(known.found[lasting], *(one[lasting] if len(one) else one for one in (known.times, known.in_tags)))]
+    pieces += [listing(connection, what, row - 1, row) for row in changed if row <= known.top]
+    found, times, in_tags = map(np.concatenate, zip(*pieces))
+    order = np.argsort(found)
+    times, in_tags = (one[order] if len(one) else one for one in (times, in_tags))
+    return Listed(view.rewrites, last, known.top, found[order], times, in_tags)
+
+
+def _changed(connection: Connection, after: int, most: int) -> list[int]:
+    """The rows of the texts that were changed or erased behind this entry of the log."""
+    sql = "SELECT DISTINCT row FROM vector_log WHERE sequence > ? AND model = ? LIMIT ?"
+    return [row for (row,) in rows(connection, sql, (after, TEXTS, most))]
 
 
 def _matching(connection: Connection, expression: str, after: int, top: int) -> tuple[Rows, Times, Times]:
