@@ -10,8 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from recollect.evals import lists, results, significance, sources, variations
 from recollect.evals.building import cache_folder
+from recollect.evals.datasets import sampled
 from recollect.evals.judging import Plan
 from recollect.evals.running import evaluate
 from recollect.evals.sources import Source
@@ -31,6 +31,7 @@ PAGE = HERE / "quality.md"
 LEGS = BASELINES
 SEEDS = ("two-stage", "importance-prior", "live-weights", "retry-ladder", "token-budget")
 DEFAULT = "balanced"
+SAMPLE = 100
 
 # What is quoted for a set by its name; all others are quoted by recall@5.
 HEADLINES = {
@@ -48,26 +49,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder of data sets in BEIR layout; without it, the page alone")
     parser.add_argument("--set", action="append", help="only this one of them; repeatable")
+    parser.add_argument("--sample", type=int, default=SAMPLE, help="questions of a set for all but legs and default")
     chosen = parser.parse_args(arguments)
     if chosen.data is not None:
         folders = sorted(one.parent for one in chosen.data.glob("*/corpus.jsonl"))
         for folder in folders:
             if not chosen.set or folder.name in chosen.set:
-                measure(folder)
+                measure(folder, chosen.sample)
     PAGE.write_text(page([json.loads(path.read_text()) for path in sorted(KEPT.glob("*.json"))]), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
     return 0
 
 
-def measure(folder: Path) -> None:
-    """All systems on one set; of the default also the ablation and what typing errors cost."""
+def measure(folder: Path, sample: int) -> None:
+    """Legs and default on every question; seed profiles, ablation and typing errors on a sample, evenly spread."""
     settings, plan = load(), Plan(as_shipped=False)
-    with ExitStack() as stack:
-        bench = stack.enter_context(sources.public(folder, Source(settings, cache_folder(settings))))
-        found = [evaluate(bench, system(name, {}, None), plan) for name in (*LEGS, *SEEDS, DEFAULT)]
+    with sources.public(folder, Source(settings, cache_folder(settings))) as bench:
+        every = bench.of("counted")
+        part = replace(bench, cases=tuple(sampled(every, sample)))
+        found = [evaluate(bench, system(name, {}, None), plan) for name in (*LEGS, DEFAULT)]
         ours = found[-1]
-        ours.more["ablation"] = lists.ablation(bench, ours.system, ours.answers, ours.scores, plan)
-        ours.more["typos"] = variations.typos(bench, ours, plan, edits=1)
+        found += [evaluate(part, system(name, {}, None), plan) for name in SEEDS]
+        again = ours if len(part.cases) == len(every) else evaluate(part, ours.system, plan)
+        ours.more["ablation"] = lists.ablation(part, again.system, again.answers, again.scores, plan)
+        ours.more["typos"] = {**variations.typos(part, again, plan, edits=1), "clean": again.scores.means()}
+        ours.more["sample"] = len(part.cases)
     KEPT.mkdir(parents=True, exist_ok=True)
     document = results.run_document(found, {"k": plan.ks, "seed": plan.seed})
     (KEPT / f"{folder.name}.json").write_text(json.dumps(document), encoding="utf-8")
@@ -82,8 +88,8 @@ def headlines(name: str) -> tuple[str, ...]:
 
 def page(documents: Sequence[Mapping[str, Any]]) -> str:
     """Three tables: the systems, what each list is good for, and typing errors."""
-    systems = (*LEGS, *SEEDS)
-    table = [_row("set", "measure", *systems, DEFAULT, "against the best leg"), _row(*["---"] * (len(systems) + 4))]
+    titles = ("set", "measure", "questions", *LEGS, DEFAULT, "against the best leg", "of the seeds", *SEEDS)
+    table = [_row(*titles), _row(*["---"] * len(titles))]
     ablated = [_row("set", "measure", "list left out", "change", "only because of it", "only without it")]
     ablated.append(_row(*["---"] * 6))
     typos = [_row("set", f"{TYPO_MEASURE}, clean", "one error in each question", "kept"), _row(*["---"] * 4)]
@@ -92,16 +98,16 @@ def page(documents: Sequence[Mapping[str, Any]]) -> str:
         ours = by_name[DEFAULT]
         name = ours["data"]["name"]
         for measure in headlines(name):
-            means = [f"{by_name[one]['measures'][measure]['mean']:.3f}" for one in systems]
-            table.append(_row(name, measure, *means, _estimate(ours["measures"][measure]), _gain(by_name, measure)))
+            legs, seeds = ([_mean(by_name[one], measure) for one in names] for names in (LEGS, SEEDS))
+            best = (_estimate(ours["measures"][measure]), _gain(by_name, measure))
+            table.append(_row(name, measure, ours["data"]["counted"], *legs, *best, ours["sample"], *seeds))
             cut = measure.partition("@")[2]
             for path, one in ours["ablation"].items():
                 gone = one["without"][measure]
                 ablated.append(
                     _row(name, measure, path, _signed(gone), one["only_with"][cut], one["only_without"][cut])
                 )
-        clean = ours["measures"][TYPO_MEASURE]["mean"]
-        wrong = ours["typos"]["means"][TYPO_MEASURE]
+        clean, wrong = (ours["typos"][kind][TYPO_MEASURE] for kind in ("clean", "means"))
         typos.append(_row(name, f"{clean:.3f}", f"{wrong:.3f}", f"{100 * wrong / clean:.0f} %" if clean else ""))
     return TEXT.format(systems="\n".join(table), lists="\n".join(ablated), typos="\n".join(typos))
 
@@ -114,6 +120,10 @@ def _gain(by_name: Mapping[str, Mapping[str, Any]], measure: str) -> str:
     values = [np.array([[one[id][column]] for id in ours], dtype=np.float64) for one in (theirs, ours)]
     (difference,) = significance.differences(values[0], values[1])
     return f"{_signed(asdict(difference))} ({best})"
+
+
+def _mean(one: Mapping[str, Any], measure: str) -> str:
+    return f"{one['measures'][measure]['mean']:.3f}"
 
 
 def _estimate(one: Mapping[str, float]) -> str:
@@ -131,9 +141,10 @@ def _row(*cells: object) -> str:
 TEXT = """# Retrieval quality
 
 Written by `make quality DATA=DIR`, where DIR holds data sets in BEIR layout (`docs/evals.md`).
-`bm25` is the package bm25s (Lucene's form, English stems), `lexical` and `dense` are the engine's legs alone; then the
-seed profiles as they are, and the default. Intervals are 95 %, from 10,000 bootstrap resamples of the questions; the
-last column is the paired difference to the best of the three single legs.
+`bm25` is the package bm25s (Lucene's form, English stems), `lexical` and `dense` are the engine's legs alone, then the
+default with its paired difference to the best of the three. Intervals are 95 %, from 10,000 bootstrap resamples of the
+questions. The seed profiles stand behind, as they are, and so do the tables below: they were asked a sample of the
+questions, evenly spread (`--sample`), as many as the column before them says.
 
 {systems}
 

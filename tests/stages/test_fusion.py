@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import recollect
@@ -151,3 +153,21 @@ def test_lists_can_have_norms_of_their_own_and_a_least_range() -> None:
     got = {one.id: {part.list: part.value for part in one.contributions} for one in fused}
     assert got["a"] == pytest.approx({"lexical": 0.3, "dense": 0.7})
     assert got["b"] == pytest.approx({"lexical": 0.075, "dense": 0.7 * (1 - 0.1 / 0.4), "bridge": 0.1})
+
+
+@pytest.mark.covers("fusion.convex")
+def test_a_list_that_is_clearer_than_usual_takes_weight_from_the_others() -> None:
+    lexical, dense = scored("lexical", 0.3, a=4.0, b=1.0), scored("dense", 0.7, a=0.9, b=0.8)
+    bridge = scored("bridge", 0.2, b=0.5)
+    options: dict[str, Any] = {"norms": {"dense": "minmax", "bridge": "raw"}, "ranges": {"dense": 0.4}}
+    usual = {"lexical": 0.5, "dense": 0.5}
+    fused = convex([lexical, dense, bridge], **options, gaps=usual)
+    weights = {part.list: part.weight for one in fused for part in one.contributions}
+    # The words stand 0.75 apart, the meanings 0.25: three to one, in the proportion of their weights.
+    assert weights == pytest.approx({"lexical": 0.3 * 3 / (0.9 + 0.7), "dense": 0.7 / (0.9 + 0.7), "bridge": 0.2})
+    for alone in ([lexical, bridge], [dense]):
+        assert convex(alone, **options, gaps=usual) == convex(alone, **options), "nobody to take from or give to"
+    single = scored("lexical", 0.3, a=4.0)
+    assert convex([single, dense], **options, gaps=usual)[0].contributions[1].weight == pytest.approx(0.3 * 4 / 1.9)
+    level = scored("lexical", 0.3, a=4.0, b=4.0)
+    assert convex([level, dense], **options, gaps=usual)[0].contributions[1].weight > 0, "undecided is not mute"

@@ -16,11 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from recollect.domain.errors import InvalidInput, NotFound
 from recollect.writing import as_moment
 
+Question = TypeVar("Question")
 Kind = Literal["counted", "aside", "unanswerable", "unjudged"]
 
 UNDATED = datetime(2024, 1, 1, tzinfo=UTC)
@@ -147,7 +148,7 @@ def hash_of(files: Sequence[Path]) -> str:
     return total.hexdigest()
 
 
-def sampled(queries: Sequence[Query], limit: int | None) -> list[Query]:
+def sampled(queries: Sequence[Question], limit: int | None) -> list[Question]:
     """At most `limit` questions, evenly spread over the set, the same ones each time."""
     if limit is None or limit >= len(queries):
         return list(queries)

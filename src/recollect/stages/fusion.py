@@ -7,6 +7,7 @@ known by name: the order in which they are handed over changes nothing, sums inc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import fsum
 from typing import Annotated, Literal
 
@@ -22,6 +23,9 @@ Norm = Literal["tm2c2", "minmax", "raw"]
 K = Annotated[float, Range(0, 10_000)]
 Share = Annotated[float, Range(0, 1)]
 Epsilon = Annotated[float, Range(0, 1e9)]
+
+GAP_PLACE = 10
+LEAST_GAP = 0.05
 
 
 def ranks(hits: Sequence[Hit], ties: Ties = "ordinal", tie_epsilon: float = 0.0) -> list[int]:
@@ -70,6 +74,7 @@ def convex(
     norms: Mapping[str, Norm] | None = None,
     minimums: Mapping[str, float] | None = None,
     ranges: Mapping[str, float] | None = None,
+    gaps: Mapping[str, float] | None = None,
     alpha: Share | None = None,
     alpha_of: str = "dense",
     ties: Ties = "ordinal",
@@ -81,21 +86,25 @@ def convex(
     "tm2c2" scales from the list's theoretical minimum (`minimums`; 0 where not given) to its maximum in this
     query; "minmax" from its smallest to its largest score, both so that the best has 1; "raw" takes scores that lie
     between 0 and 1 as they are. `norms` chooses for single lists. `ranges` gives a list the least distance that may
-    be stretched to 1, so that a list that cannot decide does not pretend to. alpha, where given, is the share of the
-    list `alpha_of`; the others divide the rest in the proportion of their weights.
+    be stretched to 1, so that a list that cannot decide does not pretend to. `gaps` tells for lists how far their best
+    usually stands above their tenth: a list that is clearer than usual counts more in this query, the others less.
+    alpha, where given, is the share of the list `alpha_of`; the others divide the rest in the proportion of their
+    weights.
     """
     floors, chosen, least = minimums or {}, norms or {}, ranges or {}
     voting = _voting(lists) if alpha is None else _shared(_voting(lists), alpha, alpha_of)
-    given: dict[str, list[Contribution]] = {}
+    shares: dict[str, list[float]] = {}
     for ranked in voting:
         scores = [hit.score for hit in ranked.hits]
         kind = chosen.get(ranked.name, norm)
         high = 1.0 if kind == "raw" else max(scores)
         low = {"minmax": min(scores), "raw": 0.0}.get(kind, floors.get(ranked.name, 0.0))
         spread = max(high - low, least.get(ranked.name, 0.0))
-        name, weight = ranked.name, ranked.weight
-        for (id, score, _), rank in zip(ranked.hits, ranks(ranked.hits, ties, tie_epsilon), strict=True):
-            share = 1.0 + (score - high) / spread if spread > 0 else 1.0
+        shares[ranked.name] = [1.0 + (score - high) / spread if spread > 0 else 1.0 for score in scores]
+    given: dict[str, list[Contribution]] = {}
+    for ranked in _by_gap(voting, shares, gaps or {}):
+        name, weight, places = ranked.name, ranked.weight, ranks(ranked.hits, ties, tie_epsilon)
+        for (id, score, _), rank, share in zip(ranked.hits, places, shares[name], strict=True):
             given.setdefault(id, []).append(Contribution(name, rank, score, weight, weight * share))
     return _order(given, equal)
 
@@ -158,6 +167,24 @@ def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[Ranked
         RankedList(one.name, one.hits, alpha if one.name == alpha_of else (1 - alpha) * one.weight / rest)
         for one in lists
     ]
+
+
+def _by_gap(
+    lists: list[RankedList], shares: Mapping[str, Sequence[float]], usual: Mapping[str, float]
+) -> list[RankedList]:
+    """The lists of `usual` divide their weights anew by how clear each is, against how clear it usually is."""
+    clear = {
+        one.name: one.weight * _gap(shares[one.name]) / usual[one.name] for one in lists if usual.get(one.name, 0) > 0
+    }
+    if len(clear) < 2:
+        return lists
+    scale = fsum(one.weight for one in lists if one.name in clear) / fsum(clear.values())
+    return [replace(one, weight=clear[one.name] * scale) if one.name in clear else one for one in lists]
+
+
+def _gap(shares: Sequence[float]) -> float:
+    """How far the best stands above the tenth, or the last of a shorter list; a single hit stands alone."""
+    return max(shares[0] - shares[min(GAP_PLACE, len(shares)) - 1], LEAST_GAP) if len(shares) > 1 else 1.0
 
 
 def _order(given: Mapping[str, list[Contribution]], equal: Equal) -> list[Fused]:
