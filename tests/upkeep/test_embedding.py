@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 from upkeep_cases import NOW, Alike, Choking, Nonsense, get, keep
 
-from recollect.domain.changes import Put
+from recollect.domain.changes import Change, Erase, Put
 from recollect.domain.errors import ModelUnavailable
 from recollect.domain.memory import Scope
 from recollect.domain.question import Filter
 from recollect.encoders.fake import FakeEmbedder
-from recollect.ports import Embedder, Store
+from recollect.ports import Embedder, Matrix, Store
 from recollect.upkeep import EmbedReport, embed_backlog
 from recollect.writing import Draft, WritePolicy, link, remember
 
@@ -216,3 +219,45 @@ def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(store: Store
     assert store.vectors is not None
     hits = store.vectors.similarities("fake-64", FakeEmbedder().embed_query("new text"), ["m001"])
     assert hits["m001"].score == pytest.approx(1.0)
+
+
+class Interrupted(FakeEmbedder):
+    """Something else happens while it reads its first batch."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self.meanwhile = [meanwhile]
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        rows = super().embed_documents(texts)
+        while self.meanwhile:
+            self.meanwhile.pop()()
+        return rows
+
+
+@pytest.mark.parametrize("change", ["reworded", "forgotten", "inserted"])
+def test_a_turn_whose_conversation_changes_while_it_is_embedded_is_seen_as_it_is_now(store: Store, change: str) -> None:
+    turns: dict[str, Any] = {"type": "episode", "scope": Scope(session="s")}
+    keep(store, "Where did you go?", "To the lake.", **turns)
+    first = get(store, "m001")
+    late = replace(first, id="m000", content="Hello.", created_at=NOW - timedelta(hours=1))
+    changes: dict[str, Change] = {
+        "reworded": Put(replace(first, content="Who was with you?"), expected_version=first.version),
+        "forgotten": Erase(first.id),
+        "inserted": Put(late),
+    }
+
+    def vectors(embedder: Embedder) -> list[list[float]]:
+        embed_backlog(store, embedder, now=NOW, policy=PLAIN)
+        assert store.vectors is not None
+        (entry,) = store.vectors.stored(embedder.id, ["m002"])
+        assert entry.vectors is not None
+        return entry.vectors.tolist()
+
+    then = vectors(Interrupted(lambda: store.records.write([changes[change]])))
+    # The same turn, embedded when nothing happens any more.
+    for content in ("To the sea.", "To the lake."):
+        second = get(store, "m002")
+        store.records.write([Put(replace(second, content=content), expected_version=second.version)])
+        now = vectors(FakeEmbedder())
+    assert then == now

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 BATCH = 32
 MAX_FAILURES = 1000
 MAX_PASSAGES = 512
+MAX_RENEWALS = 10
 PROBE = "Is anybody there?"
 
 
@@ -70,11 +71,13 @@ def embed_backlog(
         waiting = _next(store.vectors, embedder.id, run, batch if limit is None else min(batch, limit - run.embedded))
         if not waiting:
             break
-        entries = embed(embedder, waiting, conversation_views(store, waiting))
+        views = conversation_views(store, waiting)
+        entries = embed(embedder, waiting, views)
         if entries is None:
             stopped = "the model is unavailable"
             break
         _keep(store, store.vectors, embedder.id, entries, run, now, policy)
+        _renew(store, store.vectors, embedder, waiting, views)
         if progress is not None:
             progress(run.embedded, max(known, run.embedded))
     left = store.vectors.progress(embedder.id)
@@ -116,6 +119,20 @@ def _keep(
     run.failed += sum(one.vectors is None for one in entries)
     if policy.dedupe:
         run.merged += merge_into_older(store, vectors, model, entries, now, policy)
+
+
+def _renew(
+    store: Store, vectors: VectorIndex, embedder: Embedder, waiting: Sequence[Pending], views: Mapping[str, str]
+) -> None:
+    """Embed turns again whose conversation changed meanwhile: a store drops old views, but not those still to come."""
+    for _ in range(MAX_RENEWALS):
+        current = conversation_views(store, waiting)
+        waiting = [one for one in waiting if one.id in current and current[one.id] != views.get(one.id)]
+        entries = embed(embedder, waiting, current) if waiting else None
+        if entries is None:
+            return
+        vectors.put(embedder.id, entries)
+        views = current
 
 
 def embed(
