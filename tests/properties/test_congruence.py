@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,8 @@ from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.sqlite import open_sqlite
 from tests.postgres_server import shared_server
 
+HISTORIES = int(os.environ.get("HISTORIES", "12"))
+"""So many on PostgreSQL: `make test-postgres HISTORIES=1000`."""
 START = datetime(2026, 3, 1, tzinfo=UTC)
 IDS = list("abcde")
 NAMESPACES = ["default", "other"]
@@ -362,10 +365,6 @@ class PostgresCongruence(Congruence):
         shared_server().end_of_test()
 
 
-class LongPostgresCongruence(PostgresCongruence):
-    """A thousand histories."""
-
-
 Congruence.TestCase.settings = settings(
     max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
@@ -373,15 +372,11 @@ LongCongruence.TestCase.settings = settings(
     max_examples=400, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
 PostgresCongruence.TestCase.settings = settings(
-    max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
-LongPostgresCongruence.TestCase.settings = settings(
-    max_examples=1000, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=HISTORIES, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 covered = pytest.mark.covers("two-stage.bm25", "more.model-change", "more.forget")
 TestCongruence = covered(Congruence.TestCase)
 TestLongCongruence = pytest.mark.slow(pytest.mark.timeout(3600)(covered(LongCongruence.TestCase)))
-TestPostgresCongruence = pytest.mark.postgres(covered(PostgresCongruence.TestCase))
-TestLongPostgresCongruence = pytest.mark.slow(
-    pytest.mark.postgres(pytest.mark.timeout(7200)(covered(LongPostgresCongruence.TestCase)))
+TestPostgresCongruence = pytest.mark.postgres(
+    pytest.mark.timeout(300 + 20 * HISTORIES)(covered(PostgresCongruence.TestCase))
 )

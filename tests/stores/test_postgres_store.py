@@ -241,36 +241,6 @@ def test_nothing_is_left_behind_in_a_session(store: Store, address: str, monkeyp
     assert {state[2:4] + state[5:] for state in states} == {("recollect_owner", "0", 0, 0)}
 
 
-def test_every_key_of_a_tenants_table_begins_with_the_tenant(store: Store, address: str) -> None:
-    """What a server that shards by the namespace demands: unique keys and references carry it, first."""
-    schema = schema_of(address)
-    with psycopg.connect(shared_server().address("postgres")) as connection:
-        tables = connection.execute(
-            "SELECT table_name FROM information_schema.columns WHERE table_schema = %s AND column_name = 'namespace'",
-            (schema,),
-        ).fetchall()
-        unique = connection.execute(
-            "SELECT c.relname, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid"
-            " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]"
-            " WHERE i.indisunique AND c.relnamespace = %s::regnamespace",
-            (schema,),
-        ).fetchall()
-        references = connection.execute(
-            "SELECT k.conrelid::regclass::text, r.relname, a.attname, b.attname FROM pg_constraint k"
-            " JOIN pg_class r ON r.oid = k.confrelid"
-            " JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]"
-            " JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]"
-            " WHERE k.contype = 'f' AND k.connamespace = %s::regnamespace",
-            (schema,),
-        ).fetchall()
-    tenants = {name for (name,) in tables}
-    assert {"memories", "texts", "vectors", "outbox", "links", "tombstones", "terms", "words", "counts"} == tenants
-    assert {column for table, column in unique if table in tenants} == {"namespace"}
-    shared = {"models"}
-    assert all(one == other == "namespace" for _, table, one, other in references if table not in shared)
-    assert references
-
-
 # --- the shared outbox --------------------------------------------------------------------------------------------
 
 
