@@ -14,7 +14,7 @@ import pytest
 
 from recollect.adapters import open_store
 from recollect.domain.changes import Erase, Put
-from recollect.domain.errors import Corrupt, InvalidInput, StoreTooNew, StoreUnavailable
+from recollect.domain.errors import Corrupt, InvalidInput, StoreTooNew, StoreUnavailable, Timeout
 from recollect.domain.memory import Memory, Scope, content_hash
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
@@ -242,6 +242,25 @@ def test_nothing_is_left_behind_in_a_session(store: Store, address: str, monkeyp
 
 
 # --- the shared outbox --------------------------------------------------------------------------------------------
+
+
+def test_a_new_model_may_take_longer_than_a_write_to_be_asked_for_everything() -> None:
+    address = shared_server().fresh()
+    with_time = open_postgres(address)
+    with_time.records.write([Put(memory) for memory in notes(3)])
+    with_time.close()
+    schema = schema_of(address)
+    shared_server().execute(
+        f"CREATE FUNCTION {schema}.slowly() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_sleep(2.5); RETURN NULL; END $$",
+        f"CREATE TRIGGER slowly BEFORE INSERT ON {schema}.outbox EXECUTE FUNCTION {schema}.slowly()",
+    )
+    store = open_postgres(address, wait_s=2.0)
+    assert store.vectors is not None
+    assert [pending.id for pending in store.vectors.missing("m", 5)] == ["m0000", "m0001", "m0002"]
+    with pytest.raises(Timeout):
+        store.records.write([Put(Memory("m4", "a write has no longer than before"))])
+    store.close()
 
 
 def test_workers_share_the_backlog_and_take_over_from_the_dead(address: str) -> None:

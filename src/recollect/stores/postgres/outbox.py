@@ -12,6 +12,8 @@ from recollect.stores.postgres.ledger import Writing, totals
 from recollect.stores.sqlite.outbox import FIRST_RETRY_MS, LAST_RETRY_MS
 
 LEASE_MS = 60_000
+REGISTER_MS = 600_000
+"""So long a new model may take to be asked for everything; a write need not wait as long, and then says so."""
 
 
 def register(writing: Writing, model: str) -> int:
@@ -22,6 +24,7 @@ def register(writing: Writing, model: str) -> int:
         known = model_of(writing.connection, model)
     if known is None:
         number = one(writing.connection, "INSERT INTO models (name) VALUES (%s) RETURNING model", (model,))
+        run(writing.connection, f"SET LOCAL statement_timeout = {REGISTER_MS}")
         run(
             writing.connection,
             "INSERT INTO outbox (namespace, number, model) SELECT namespace, number, %s FROM memories"

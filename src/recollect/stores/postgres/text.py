@@ -35,7 +35,7 @@ Truth: TypeAlias = NDArray[np.bool_]
 LARGE_INDEX = 20_000
 """From so many memories on, common words do not find, and only the best candidates are counted."""
 FOUND_POSTINGS = 6_000
-FOUND_SHARE = 0.02
+FOUND_SHARE = 0.01
 """The rarest words of a query find as long as together they are in no more memories."""
 LEAST_FINDERS = 3
 CANDIDATES = 500
