@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from sqlite_cases import note, put, text_of, vectors_of
 from test_sqlite_writer import write_together
@@ -17,6 +16,7 @@ from recollect.domain.memory import Memory
 from recollect.ports import Store
 from recollect.stores.sqlite import fulltext, open_sqlite
 from recollect.stores.sqlite import writer as writer_module
+from recollect.stores.sqlite.connection import connect
 from recollect.stores.sqlite.writer import Writer
 from recollect.stores.tokens import MARK
 
@@ -36,7 +36,8 @@ WORDS = [
 ]
 TABLES = {
     "memories": "id, text_hash, checksum, content, namespace, project",
-    "texts": "row, content_tokens, tags, scope, tokens",
+    "texts": "row, content_tokens, tokens, about",
+    "indexed_texts": "row, content, tags, scope",
     "counters": "name, value",
     "namespaces": "namespace, memories",
     "common_terms": "term, memories",
@@ -62,8 +63,9 @@ def memories(seed: int, count: int) -> list[Memory]:
 
 
 def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    connection = apsw.Connection(str(path))
-    found = {name: sorted(connection.execute(f"SELECT {columns} FROM {name}")) for name, columns in TABLES.items()}
+    connection = connect(str(path))
+    found = {name: connection.execute(f"SELECT {cells} FROM {name} ORDER BY {cells}") for name, cells in TABLES.items()}
+    found = {name: cursor.fetchall() for name, cursor in found.items()}
     connection.close()
     return found
 

@@ -14,12 +14,14 @@ import apsw
 import pytest
 from sqlite_cases import note, put, text_of
 
-from recollect.domain.changes import Put
+from recollect.domain.changes import Erase, Put
 from recollect.domain.errors import Corrupt, RecollectError, StoreTooNew, StoreUnavailable
+from recollect.domain.query import Term
 from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import Connection, connect, require_safe_sqlite, set_pragma
 from recollect.stores.sqlite.schema import MIGRATIONS
+from recollect.stores.tokens import MARK
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])
@@ -109,17 +111,76 @@ def _fail_halfway(connection: Connection) -> None:
     raise apsw.IOError("the disk went away")
 
 
+FORMAT_2 = """
+CREATE TABLE old_texts (
+    row INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE, content_tokens INTEGER NOT NULL,
+    tags TEXT NOT NULL, scope TEXT NOT NULL, tokens BLOB NOT NULL, about INTEGER
+) STRICT;
+INSERT INTO old_texts SELECT t.row, t.content_tokens, i.tags, i.scope, t.tokens, t.about
+    FROM texts t JOIN indexed_texts i ON i.row = t.row;
+DROP VIEW indexed_texts;
+DROP TABLE texts;
+ALTER TABLE old_texts RENAME TO texts;
+CREATE INDEX texts_about ON texts (about) WHERE about IS NOT NULL;
+CREATE VIEW indexed_texts (row, content, tags, scope) AS
+    SELECT m.row, replace(m.content, char(1110727), ' '), t.tags, t.scope
+    FROM memories m JOIN texts t ON t.row = m.row;
+DROP INDEX memories_accessed_waiting;
+DROP INDEX memories_accessed_embedded;
+CREATE INDEX memories_accessed ON memories (accessed_at DESC);
+CREATE INDEX memories_accessed_embedded ON memories (accessed_at DESC) WHERE embedded > 0;
+PRAGMA user_version = 2;
+"""
+FORMAT_1 = "DROP INDEX texts_about; ALTER TABLE texts DROP COLUMN about; PRAGMA user_version = 1"
+
+
+def make_older(path: Path, *steps: str) -> None:
+    """Turn a current file into one of an older format."""
+    with closing(connect(str(path))) as connection:
+        for step in steps:
+            for statement in filter(str.strip, step.split(";")):
+                connection.execute(statement).fetchall()
+
+
 def test_an_older_file_learns_what_its_memories_are_about(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     store = open_sqlite(path)
     put(store, note("a", "Mars\nA planet."), note("b", "x", metadata={"title": "The Moon"}), note("c", "no subject"))
     store.close()
-    with closing(apsw.Connection(str(path))) as older:
-        older.execute("DROP INDEX texts_about; ALTER TABLE texts DROP COLUMN about; PRAGMA user_version = 1").fetchall()
+    make_older(path, FORMAT_2, FORMAT_1)
     store = open_sqlite(path)
     assert store.text is not None
     found = store.text.about([("mars",), ("moon",), ("no", "subject")], Filter(), 5)
     assert found == {("mars",): ["a"], ("moon",): ["b"]}
+    assert store.care.check() == []
+    store.close()
+
+
+def test_an_older_file_loses_only_what_can_be_derived(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(
+        store,
+        note("a", f"red{MARK}boat", tags=("sea side", f"x{MARK}y"), project="p", session="s"),
+        note("b", "red barn", type="decision", namespace="other"),
+        note("c", "red door", tags=("sea side",)),
+    )
+    store.close()
+    make_older(path, FORMAT_2)
+    with closing(connect(str(path))) as before:
+        indexed = before.execute("SELECT * FROM indexed_texts ORDER BY row").fetchall()
+        streams = before.execute("SELECT row, content_tokens, about, tokens FROM texts").fetchall()
+    store = open_sqlite(path)
+    assert (tmp_path / "s.db.v2.backup").exists()
+    with closing(connect(str(path))) as after:
+        assert after.execute("SELECT * FROM indexed_texts ORDER BY row").fetchall() == indexed
+        assert after.execute("SELECT * FROM texts").fetchall() == streams
+    assert store.care.check() == []
+    red = text_of(store).match(Term("red"), Filter(tags=("sea side",)), 5)
+    assert sorted(red.ids) == ["a", "c"]
+    assert [hit.id for hit in store.records.recent(Filter(namespace="other"), 5, embedded=False)] == ["b"]
+    put(store, note("d", "red fox"))
+    store.records.write([Erase("a"), Erase("c")])
     assert store.care.check() == []
     store.close()
 
@@ -218,7 +279,7 @@ def test_the_recency_index_holds_only_embedded_memories(tmp_path: Path) -> None:
     open_sqlite(tmp_path / "s.db").close()
     connection = apsw.Connection(str(tmp_path / "s.db"))
     sql = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'memories_accessed_embedded'").get
-    assert "(accessed_at DESC) WHERE embedded > 0" in sql
+    assert "(accessed_at) WHERE embedded > 0" in sql
     plan = connection.execute(
         "EXPLAIN QUERY PLAN SELECT id FROM memories WHERE embedded > 0 ORDER BY accessed_at DESC LIMIT 200"
     ).fetchall()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
@@ -14,11 +14,12 @@ from sqlite_cases import embed, note, put, text_of, vectors_of
 
 from recollect.domain.changes import Erase, Put
 from recollect.domain.errors import Conflict, InvalidInput
-from recollect.domain.memory import Memory, Scope
+from recollect.domain.memory import EPOCH, Memory, Scope
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store, TextMatches
 from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite
+from recollect.stores.sqlite.connection import connect
 from recollect.stores.tokens import MARK
 
 WORDS = [
@@ -119,6 +120,22 @@ def test_two_phases_find_and_score_as_fts5_does(
     store.close()
 
 
+@pytest.mark.covers("two-stage.index")
+def test_the_latest_of_a_large_scope_come_from_two_indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filters, "SMALL_SCOPE", 10)
+    store = open_sqlite(tmp_path / "s.db")
+    memories = [note(f"m{n:02}", f"text {n}", accessed_at=EPOCH + timedelta(days=n * 7 % 20)) for n in range(40)]
+    put(store, *memories)
+    for memory in memories[::3]:
+        embed(store, memory, 1.0, 2.0)
+    for embedded, wanted in ((True, memories[::3]), (False, memories)):
+        latest = sorted(wanted, key=lambda one: (one.accessed_at, one.id), reverse=True)
+        for limit in (1, 9, 50):
+            found = store.records.recent(Filter(), limit, embedded=embedded)
+            assert [hit.id for hit in found] == [one.id for one in latest[:limit]]
+    store.close()
+
+
 def test_scopes_are_searched_inside_the_index(tmp_path: Path, two_phase: None) -> None:
     memories = corpus(600)
     store, bare = open_sqlite(tmp_path / "s.db"), Bare(memories)
@@ -165,8 +182,8 @@ def test_no_text_can_look_like_a_scope(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     store = open_sqlite(path)
     put(store, note("a", "mine", project="secret"))
-    connection = apsw.Connection(str(path))
-    scope = connection.execute("SELECT scope FROM texts").get
+    connection = connect(str(path))
+    scope = connection.execute("SELECT scope FROM indexed_texts").get
     connection.close()
     assert MARK in scope
     put(store, note("b", f"let me in {scope} {MARK}x", namespace="other"))

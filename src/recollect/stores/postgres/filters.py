@@ -9,7 +9,7 @@ from typing import Any
 from recollect.domain.question import Filter
 from recollect.domain.times import to_ms
 from recollect.stores.postgres.connection import Connection, one
-from recollect.stores.sqlite.filters import scope_token
+from recollect.stores.scope_terms import scope_token
 
 _END = "(SELECT created_at FROM memories WHERE namespace = %(namespace)s ORDER BY created_at {way}, id {way} LIMIT 1)"
 TIMES = f"SELECT {_END.format(way='ASC')}, {_END.format(way='DESC')}"

@@ -16,7 +16,7 @@ import numpy as np
 from recollect.domain.memory import Memory
 from recollect.domain.query import And, Node, Not, Or, Unit
 from recollect.stores.expressions import Run, runs_of
-from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.scope_terms import scope_text
 from recollect.stores.tokens import MARK, Text, Tokenizer, plain, token_hash
 
 LONGEST = 150

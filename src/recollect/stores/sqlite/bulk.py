@@ -91,9 +91,9 @@ def _insert(entries: Sequence[Entry], tokens: Sequence[Tokens], writing: Writing
     _fill(
         connection,
         "texts",
-        ("row", "content_tokens", "tags", "scope", "tokens", "about"),
+        ("row", "content_tokens", "about", "tokens"),
         [
-            (row, own.content, entry.tags, entry.scope, own.stream, subject_number(entry.put.memory))
+            (row, own.content, subject_number(entry.put.memory), own.stream)
             for row, entry, own in zip(places, entries, tokens)
         ],
     )

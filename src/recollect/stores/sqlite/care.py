@@ -15,7 +15,7 @@ from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, Store
 from recollect.ports import Finding, Graves, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.sqlite.checks import find_all, fulltext_findings
-from recollect.stores.sqlite.connection import Connection, Readers, connect, one, rows, translate
+from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, connect, one, rows, translate
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.records import run
 from recollect.stores.sqlite.repairs import repair_all
@@ -114,6 +114,7 @@ class SqliteCare:
         done: dict[str, int] = self._writer.run(work)
         with self._readers.borrow() as connection:
             log_pages, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            _empty_log(connection)
         return {**done, "log_pages": max(log_pages, 0), "checkpointed_pages": max(copied, 0)}
 
     def settings(self) -> dict[str, Any]:
@@ -133,6 +134,17 @@ class SqliteCare:
             writing.reload()
 
         run(self._writer, work)
+
+
+def _empty_log(connection: Connection) -> None:
+    """Give the space of the log back, unless somebody is using it."""
+    connection.set_busy_timeout(0)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return
+    finally:
+        connection.set_busy_timeout(BUSY_MS)
 
 
 def _graves(connection: Connection) -> Graves:

@@ -15,8 +15,9 @@ from recollect.stores.rows import (
     text_number,
     touch_checksum,
 )
+from recollect.stores.scope_terms import scope_text
 from recollect.stores.sqlite.connection import Connection, one, rows
-from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.sqlite.derived import tags_text
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text, renew_followers
@@ -26,7 +27,7 @@ from recollect.stores.tokens import plain
 
 COLUMNS = SOURCE.replace(" ", "").split(",")
 INSERT = f"INSERT INTO memories ({SOURCE}, text_hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
-INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, tags, scope, tokens, about) VALUES (?, ?, ?, ?, ?, ?)"
+INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, about, tokens) VALUES (?, ?, ?, ?)"
 INSERT_FULLTEXT = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
 REPLACE = f"UPDATE memories SET {', '.join(f'{name} = ?' for name in COLUMNS)}, text_hash = ? WHERE row = ?"
 
@@ -132,13 +133,10 @@ def _check_tombstone(change: Put, old: Old | None, writing: Writing) -> None:
 
 def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
     """Enter a memory into everything that finds it by words; its words."""
-    tags, scope = plain(" ".join(memory.tags)), scope_text(memory)
-    content = plain(memory.content)
+    content, tags = plain(memory.content), tags_text(memory)
     text = writing.tokenizer.text(content, tags)
-    writing.connection.execute(
-        INSERT_TEXTS, (row, text.content_tokens, tags, scope, text.stream, subject_number(memory))
-    )
-    writing.connection.execute(INSERT_FULLTEXT, (row, content, tags, scope))
+    writing.connection.execute(INSERT_TEXTS, (row, text.content_tokens, subject_number(memory), text.stream))
+    writing.connection.execute(INSERT_FULLTEXT, (row, content, tags, scope_text(memory)))
     writing.count_text(text, memory.scope.namespace, 1)
     writing.list_words(text.words)
     return text.words
@@ -147,7 +145,7 @@ def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
 def _unindex(row: int, content: str, namespace: str, writing: Writing) -> frozenset[str]:
     """Take a memory out of everything that finds it by words, but for the list of words; its words."""
     connection = writing.connection
-    tags, scope = one(connection, "SELECT tags, scope FROM texts WHERE row = ?", (row,))
+    tags, scope = one(connection, "SELECT tags, scope FROM indexed_texts WHERE row = ?", (row,))
     text = writing.tokenizer.text(plain(content), tags)
     connection.execute(
         "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) VALUES ('delete', ?, ?, ?, ?)",

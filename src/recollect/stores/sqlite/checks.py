@@ -91,7 +91,7 @@ def _texts(connection: Connection) -> Found:
     namespaces: Counter[str] = Counter()
     words: set[str] = set()
     for row, content, namespace, metadata, tags, split, stream, about in connection.execute(
-        "SELECT m.row, m.content, m.namespace, m.metadata, t.tags, t.content_tokens, t.tokens, t.about"
+        "SELECT m.row, m.content, m.namespace, m.metadata, indexed_tags(m.tags), t.content_tokens, t.tokens, t.about"
         " FROM memories m LEFT JOIN texts t ON t.row = m.row"
     ):
         if stream is None:

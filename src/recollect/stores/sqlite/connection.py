@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 import apsw
 
 from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
+from recollect.stores.sqlite.derived import add_functions
 
 PAGE_BYTES = 8192
 BUSY_MS = 10_000
@@ -112,6 +113,7 @@ def connect(path: str, *, read_only: bool = False, create: bool = False) -> Conn
     connection = raw(path, flags)
     try:
         _harden(cast(apsw.Connection, connection))
+        add_functions(connection)
         connection.set_busy_timeout(BUSY_MS)
         if not read_only:
             in_memory = path == ":memory:"

@@ -10,7 +10,8 @@ from recollect.domain.changes import Change, Put
 from recollect.domain.errors import RecollectError
 from recollect.domain.times import to_ms
 from recollect.stores.rows import encode, text_number
-from recollect.stores.sqlite.filters import scope_text
+from recollect.stores.scope_terms import scope_text
+from recollect.stores.sqlite.derived import tags_text
 from recollect.stores.sqlite.lexicon import Lexicon, Reading
 from recollect.stores.tokens import plain
 
@@ -59,6 +60,6 @@ def _entry(put: Put) -> Entry:
         encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count),
         text_number(memory.content),
         plain(memory.content),
-        plain(" ".join(memory.tags)),
+        tags_text(memory),
         scope_text(memory),
     )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from recollect.domain.memory import Memory, Scope
 from recollect.domain.question import Filter
 from recollect.domain.times import to_ms
+from recollect.stores.scope_terms import scope_token
 from recollect.stores.sqlite.connection import Connection, one
-from recollect.stores.tokens import MARK
 
 SMALL_SCOPE = 5_000
 """Up to so many memories, a scope is walked by its own index and sorted, instead of walking the order's index."""
@@ -103,34 +99,6 @@ def scope_index(connection: Connection, filter: Filter) -> str | None:
                 return name
     held = one(connection, "SELECT memories FROM namespaces WHERE namespace = ?", (filter.namespace,)) or 0
     return "memories_created" if held <= SMALL_SCOPE else None
-
-
-@lru_cache(maxsize=10_000)
-def scope_token(kind: str, namespace: str, value: str) -> str:
-    """The scope column's token for one fact about a memory. It names the namespace too, so it implies it.
-
-    40 bits are enough: what a namesake lets through, the check on the memories' own columns keeps out. The digit at the
-    end keeps the stemmer away.
-    """
-    data = json.dumps([kind, namespace, value]).encode()
-    hashed = base64.b32encode(hashlib.blake2b(data, digest_size=5).digest()).decode().lower()
-    return f"{MARK}{hashed}0"
-
-
-def scope_text(memory: Memory) -> str:
-    """The scope column of one memory."""
-    return _scope_text(memory.scope, memory.type, memory.tags)
-
-
-@lru_cache(maxsize=10_000)
-def _scope_text(scope: Scope, type: str, tags: tuple[str, ...]) -> str:
-    tokens = [scope_token("namespace", scope.namespace, ""), scope_token("type", scope.namespace, type)]
-    tokens += [scope_token("tag", scope.namespace, tag) for tag in dict.fromkeys(tags)]
-    if scope.project is not None:
-        tokens.append(scope_token("project", scope.namespace, scope.project))
-    if scope.session is not None:
-        tokens.append(scope_token("session", scope.namespace, scope.session))
-    return " ".join(tokens)
 
 
 def scope_expression(filter: Filter, whole: bool) -> tuple[list[str], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -134,8 +135,7 @@ class Writing:
             execute("UPDATE models SET done = done + ? WHERE model = ?", (change, model))
         fresh = ledger.words.difference(self._words)
         if fresh:
-            listed = [(word,) for word in sorted(fresh)]
-            self.connection.executemany("INSERT OR IGNORE INTO words (word) VALUES (?)", listed)
+            execute("INSERT OR IGNORE INTO words (word) SELECT value FROM json_each(?)", (json.dumps(sorted(fresh)),))
         if ledger.unlisted:
             execute("UPDATE counters SET value = value + 1 WHERE name = 'words_removed'")
             self._removed = counter(self.connection, "words_removed")

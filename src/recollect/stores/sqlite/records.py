@@ -77,17 +77,23 @@ class SqliteRecords:
         if limit <= 0:
             return []
         scope = conditions(filter)
-        only = " AND m.embedded > 0" if embedded else ""
+        embedded_too = " AND m.embedded > 0" if embedded else ""
         with self._readers.reading() as connection:
             small = scope_index(connection, filter)
-            if small is None:
-                small = "memories_accessed_embedded" if embedded else "memories_accessed"
-            by = f" INDEXED BY {small}" if small else ""
+            if small is not None:
+                parts = [(f" INDEXED BY {small}" if small else "", embedded_too)]
+            else:
+                parts = [(" INDEXED BY memories_accessed_embedded", " AND m.embedded > 0")]
+                parts += [] if embedded else [(" INDEXED BY memories_accessed_waiting", " AND m.embedded <= 0")]
+            best = [
+                f"SELECT * FROM (SELECT m.id, m.accessed_at FROM memories m{by} WHERE {scope.sql}{only}"
+                f" ORDER BY {ORDERS['accessed_at']} LIMIT ?)"
+                for by, only in parts
+            ]
             found = rows(
                 connection,
-                f"SELECT m.id, m.accessed_at FROM memories m{by} WHERE {scope.sql}{only}"
-                f" ORDER BY {ORDERS['accessed_at']} LIMIT ?",
-                (*scope.values, limit),
+                f"{' UNION ALL '.join(best)} ORDER BY accessed_at DESC, id DESC LIMIT ?",
+                (*(*scope.values, limit) * len(best), limit),
             )
         return [Hit(id, accessed_at / 1000) for id, accessed_at in found]
 
