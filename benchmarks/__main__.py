@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import corpus, machine, meaning, reading, report, startup, stores, writes
+from benchmarks import corpus, machine, meaning, reading, report, startup, steps, stores, writes
 from benchmarks.rivals import measure_rivals
 from recollect.adapters import open_embedder
 from recollect.ports import Embedder
@@ -122,6 +122,8 @@ def measure(
         results["whole_recall"] = reading.measure_whole_recall(store, settings, made, asked, embedder)
     say(f"{size}: rightness")
     results["rightness"] = reading.measure_rightness(store, bare, made, asked[:40], projects)
+    say(f"{size}: second steps")
+    results["steps"] = steps.measure_steps(store, size, questions)
     store.close()
     bare.close()
     if rivals and size <= 100_000:

@@ -76,6 +76,9 @@ def _of_size(size: int, one: Mapping[str, Any]) -> list[Bar]:
         Bar(f"{size}: vector recall@100, scope {scope}", share, 0.99, True)
         for scope, share in one["rightness"]["vector_recall_at_100"].items()
     ]
+    if "steps" in one:
+        found.append(Bar(f"{size}: PageRank over links, ms", one["steps"]["p50"], 10.0))
+        found.append(Bar(f"{size}: second step by names, ms", one["recall"]["legs_ms"]["bridge"], 10.0))
     if million:  # promised for a million memories: a smaller store proves nothing
         found += [
             Bar(f"{size}: open to first answer with index file, s", one["open_warm"]["to_first_answer_s"], 0.5),
