@@ -27,10 +27,11 @@ from recollect.adapters import open_embedder
 from recollect.domain.memory import Scope
 from recollect.domain.question import Filter
 from recollect.engine import Engine
-from recollect.ports import Store
+from recollect.ports import Embedder, Store
 from recollect.settings import load
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.sqlite import open_sqlite
+from recollect.upkeep.embedding import BATCH
 from tests.postgres_server import running_server
 
 ALLOWED = 3.0
@@ -72,6 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {"sizes": {}}
+        if embedder is not None:
+            results["embedding_cpu_ms"] = _embedding(embedder)
         for size in sizes:
             made = meaning.make(size, given.questions, embedder, given.sample, folder)
             results["vectors"] = made.kind
@@ -80,6 +83,16 @@ def main(arguments: list[str] | None = None) -> int:
             (given.out / "postgres.md").write_text(page(results), "utf-8")
     print(page(results))
     return 0
+
+
+def _embedding(embedder: Embedder) -> float:
+    """CPU milliseconds to embed a memory, in the batches in which the background does it."""
+    texts = next(corpus.make(4 * BATCH).texts())
+    embedder.embed_documents(texts[:BATCH])
+    with Once() as took:
+        for first in range(0, len(texts), BATCH):
+            embedder.embed_documents(texts[first : first + BATCH])
+    return round(took.cpu * 1e3 / len(texts), 1)
 
 
 @contextmanager
