@@ -209,16 +209,23 @@ BEGIN
         USING wanted, phrase;
 END $$;
 
--- Words by the Jaccard of their trigrams, best first.
+-- Words by the Jaccard of their trigrams, best first. Whoever reaches the minimum shares so many of the trigrams asked
+-- for that one of any `enough` of them is among those; the ends of words are the commonest trigrams and come last.
 CREATE FUNCTION similar_words(asked text[], minimum double precision, most bigint)
 RETURNS TABLE (word text, likeness double precision)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    size int := cardinality(asked);
+    enough int := size - greatest(ceil(minimum * size - 1e-9), 1)::int + 1;
+    finders text[] := ARRAY(SELECT one FROM unnest(asked) one ORDER BY one LIKE '%$%', one LIMIT enough);
+    shared text;
 BEGIN
+    SELECT string_agg(format('(%L = ANY (w.trigrams))::int', one), ' + ') INTO shared FROM unnest(asked) one;
     RETURN QUERY EXECUTE 'SELECT word, likeness FROM (SELECT DISTINCT w.word,'
-        ' s.shared::double precision / (cardinality(w.trigrams) + cardinality($1) - s.shared) AS likeness FROM words w,'
-        ' LATERAL (SELECT count(*) AS shared FROM unnest(w.trigrams) one WHERE one = ANY ($1)) s'
-        ' WHERE w.trigrams && $1 AND is_counted(w.namespace)) found WHERE likeness >= $2'
-        ' ORDER BY likeness DESC, word LIMIT $3' USING asked, minimum, most;
+        ' s.shared::double precision / (cardinality(w.trigrams) + $1 - s.shared) AS likeness FROM words w,'
+        ' LATERAL (SELECT ' || shared || ' AS shared OFFSET 0) s WHERE w.trigrams && $2 AND is_counted(w.namespace)'
+        ' AND cardinality(w.trigrams) BETWEEN $1 * $3 - 1e-9 AND $1 / greatest($3, 1e-9) + 1e-9) found'
+        ' WHERE likeness >= $3 ORDER BY likeness DESC, word LIMIT $4' USING size, finders, minimum, most;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION find_texts, find_any, count_texts, texts_holding, similar_words, is_counted FROM PUBLIC;
