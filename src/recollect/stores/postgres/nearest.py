@@ -13,8 +13,9 @@ MARGIN = 4e-3
 """Half precision may be wrong by less than half of this: whatever lies within it behind the last one is scored too."""
 MOST_TIES = 4_000
 SPARE = 32
-EFFORT = 200
+EFFORT = 400
 MOST_EFFORT = 1_000
+"""So many neighbours the index keeps in sight, one for every thousand memories between these; pgvector allows no more."""
 INDEXED_DIMENSIONS = 4_000
 
 
@@ -26,18 +27,19 @@ def index_name(model: int) -> str:
 def nearest(connection: Connection, model: int, vector: Vector, filter: Filter, limit: int) -> list[int]:
     """Memories in scope, at least the `limit` best where the scope is small; nearly always in a large one."""
     written = f"[{','.join(map(str, vector.tolist()))}]"
-    if not _is_small(connection, filter) and has_index(connection, model):
-        found = _by_index(connection, model, len(vector), written, filter, limit)
+    held = int(one(connection, "SELECT memories FROM counts WHERE namespace = %s", (filter.namespace,)) or 0)
+    if not _is_small(connection, filter, held) and has_index(connection, model):
+        effort = min(max(EFFORT, held // 1_000), MOST_EFFORT)
+        found = _by_index(connection, model, len(vector), written, filter, limit, effort)
         if len(found) >= limit:
             return found
     return _exactly(connection, model, written, filter, limit)
 
 
-def _is_small(connection: Connection, filter: Filter) -> bool:
-    """Whether the scope is certainly small; counting stops where it is not."""
+def _is_small(connection: Connection, filter: Filter, held: int) -> bool:
+    """Whether the scope is certainly small, in a tenant that holds so many; counting stops where it is not."""
     if filter.only is not None and len(filter.only) <= EXACT_SCOPE:
         return True
-    held = one(connection, "SELECT memories FROM counts WHERE namespace = %s", (filter.namespace,)) or 0
     if held <= EXACT_SCOPE:
         return True
     if is_whole_tenant(filter):
@@ -85,11 +87,11 @@ def _exactly(connection: Connection, model: int, written: str, filter: Filter, l
 
 
 def _by_index(
-    connection: Connection, model: int, dimension: int, written: str, filter: Filter, limit: int
+    connection: Connection, model: int, dimension: int, written: str, filter: Filter, limit: int, effort: int
 ) -> list[int]:
     """HNSW goes on scanning until the filter has let enough through, or its own bound is reached."""
     wanted = 2 * limit + SPARE
-    run(connection, f"SET LOCAL hnsw.ef_search = {min(max(EFFORT, wanted), MOST_EFFORT)}")
+    run(connection, f"SET LOCAL hnsw.ef_search = {min(max(effort, wanted), MOST_EFFORT)}")
     run(connection, "SET LOCAL hnsw.iterative_scan = relaxed_order")
     scope = conditions(filter)
     inside = (
