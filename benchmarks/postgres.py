@@ -78,7 +78,10 @@ def main(arguments: list[str] | None = None) -> int:
         for size in sizes:
             made = meaning.make(size, given.questions, embedder, given.sample, folder)
             results["vectors"] = made.kind
-            results["sizes"][str(size)] = {"machine": machine.facts(), **_measure(folder, address, made)}
+            before = results["sizes"].get(str(size), {"filling": {}})["filling"]
+            found = {"machine": machine.facts(), **_measure(folder, address, made)}
+            found["filling"] = {name: before.get(name, {}) | new for name, new in found["filling"].items()}
+            results["sizes"][str(size)] = found
             file.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
             (given.out / "postgres.md").write_text(page(results), "utf-8")
     print(page(results))
@@ -144,7 +147,8 @@ def _fill(store: Store, texts: corpus.Corpus, made: meaning.Meaning, server_cpu:
     """Memories, vectors, routine work (which builds the indexes); seconds of wall and CPU per million."""
     size = texts.size
     assert store.vectors is not None
-    kept = {"memories": store.care.stats().memories == size, "vectors": store.vectors.progress(MODEL).done == size}
+    has_vectors = store.vectors.progress(MODEL).done == size
+    kept = {"memories": store.care.stats().memories == size, "vectors": has_vectors, "indexes": has_vectors}
     found: dict[str, Any] = {}
 
     def tidied() -> Once:
@@ -160,7 +164,7 @@ def _fill(store: Store, texts: corpus.Corpus, made: meaning.Meaning, server_cpu:
         "indexes": tidied,
     }
     for name, step in steps.items():
-        if kept.get(name):
+        if kept[name]:
             continue
         _say(f"{size}: {store.care.stats().kind} {name}")
         before = server_cpu()

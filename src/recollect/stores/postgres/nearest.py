@@ -15,7 +15,7 @@ MOST_TIES = 4_000
 SPARE = 32
 EFFORT = 400
 MOST_EFFORT = 1_000
-"""So many neighbours the index keeps in sight, one for every thousand memories between these; pgvector allows no more."""
+"""So many neighbours the index keeps in sight: between these, one for a thousand memories. pgvector allows no more."""
 INDEXED_DIMENSIONS = 4_000
 
 
