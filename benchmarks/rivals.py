@@ -9,6 +9,7 @@ import importlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ TOP = 50
 Question = tuple[int, str]
 Ask = Callable[[Question], list[int]]
 """From the number and the words of a question to row numbers, best first."""
-Rival = Callable[[Corpus, Meaning], dict[str, Ask]]
+Rival = Callable[[Corpus, Meaning, Path], dict[str, Ask]]
 
 
 def measure_rivals(corpus: Corpus, meaning: Meaning, asked: Sequence[str]) -> dict[str, Any]:
@@ -31,13 +32,14 @@ def measure_rivals(corpus: Corpus, meaning: Meaning, asked: Sequence[str]) -> di
     numbered = list(enumerate(asked))
     for name, rival in RIVALS.items():
         try:
-            with Once() as built:
-                ways = rival(corpus, meaning)
-            for way, ask in ways.items():
-                for question in numbered[:3]:
-                    ask(question)
-                times, _ = each(ask, numbered)
-                results[f"{name}: {way}"] = {**times.as_dict(), "build_s": round(built.wall, 2)}
+            with tempfile.TemporaryDirectory(prefix="recollect-rival-", ignore_cleanup_errors=True) as folder:
+                with Once() as built:
+                    ways = rival(corpus, meaning, Path(folder))
+                for way, ask in ways.items():
+                    for question in numbered[:3]:
+                        ask(question)
+                    times, _ = each(ask, numbered)
+                    results[f"{name}: {way}"] = {**times.as_dict(), "build_s": round(built.wall, 2)}
         except ImportError as error:
             results[name] = {"missing": str(error)}
         except Exception as error:  # a rival that fails must not end the benchmark
@@ -49,7 +51,7 @@ def _texts(corpus: Corpus) -> list[str]:
     return [text for piece in corpus.texts() for text in piece]
 
 
-def _bm25s(corpus: Corpus, _: Meaning) -> dict[str, Ask]:
+def _bm25s(corpus: Corpus, _: Meaning, _folder: Path) -> dict[str, Ask]:
     bm25s: Any = importlib.import_module("bm25s")
     index = bm25s.BM25()
     index.index(bm25s.tokenize(_texts(corpus), show_progress=False, stopwords=None), show_progress=False)
@@ -62,7 +64,7 @@ def _bm25s(corpus: Corpus, _: Meaning) -> dict[str, Ask]:
     return {"words": ask}
 
 
-def _tantivy(corpus: Corpus, _: Meaning) -> dict[str, Ask]:
+def _tantivy(corpus: Corpus, _: Meaning, _folder: Path) -> dict[str, Ask]:
     tantivy: Any = importlib.import_module("tantivy")
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("content", stored=False, tokenizer_name="en_stem")
@@ -82,7 +84,7 @@ def _tantivy(corpus: Corpus, _: Meaning) -> dict[str, Ask]:
     return {"words": ask}
 
 
-def _faiss(_: Corpus, meaning: Meaning) -> dict[str, Ask]:
+def _faiss(_: Corpus, meaning: Meaning, _folder: Path) -> dict[str, Ask]:
     faiss: Any = importlib.import_module("faiss")
     index = faiss.IndexFlatIP(meaning.vectors.shape[1])
     index.add(meaning.vectors)
@@ -93,14 +95,14 @@ def _faiss(_: Corpus, meaning: Meaning) -> dict[str, Ask]:
     return {"flat vectors": ask}
 
 
-def _usearch(_: Corpus, meaning: Meaning) -> dict[str, Ask]:
+def _usearch(_: Corpus, meaning: Meaning, _folder: Path) -> dict[str, Ask]:
     usearch: Any = importlib.import_module("usearch.index")
     index = usearch.Index(ndim=meaning.vectors.shape[1], metric="cos", dtype="i8")
     index.add(np.arange(1, len(meaning.vectors) + 1), meaning.vectors)
     return {"graph of vectors": lambda question: index.search(meaning.questions[question[0]], TOP).keys.tolist()}
 
 
-def _hnswlib(_: Corpus, meaning: Meaning) -> dict[str, Ask]:
+def _hnswlib(_: Corpus, meaning: Meaning, _folder: Path) -> dict[str, Ask]:
     hnswlib: Any = importlib.import_module("hnswlib")
     index = hnswlib.Index(space="ip", dim=meaning.vectors.shape[1])
     index.init_index(max_elements=len(meaning.vectors), ef_construction=200, M=16)
@@ -111,12 +113,12 @@ def _hnswlib(_: Corpus, meaning: Meaning) -> dict[str, Ask]:
     }
 
 
-def _lancedb(corpus: Corpus, meaning: Meaning) -> dict[str, Ask]:
-    for name in ("LANCE_LOG", "RUST_LOG"):  # it warns at every search
+def _lancedb(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
+    for name in ("LANCEDB_LOG", "LANCE_LOG", "RUST_LOG"):  # it warns at every search
         os.environ.setdefault(name, "error")
     lancedb: Any = importlib.import_module("lancedb")
     arrow: Any = importlib.import_module("pyarrow")
-    database = lancedb.connect(tempfile.mkdtemp(prefix="recollect-bench-lance-"))
+    database = lancedb.connect(str(folder))
     width = meaning.vectors.shape[1]
     table = database.create_table(
         "memories",
@@ -137,13 +139,12 @@ def _lancedb(corpus: Corpus, meaning: Meaning) -> dict[str, Ask]:
     return {"hybrid": ask}
 
 
-def _chroma(corpus: Corpus, meaning: Meaning) -> dict[str, Ask]:
+def _chroma(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
     chromadb: Any = importlib.import_module("chromadb")
-    words = _bm25s(corpus, meaning)["words"]
-    client = chromadb.EphemeralClient()
-    if "memories" in [box.name for box in client.list_collections()]:
-        client.delete_collection("memories")
-    box = client.create_collection("memories", metadata={"hnsw:space": "ip"}, embedding_function=None)
+    words = _bm25s(corpus, meaning, folder)["words"]
+    box = chromadb.PersistentClient(str(folder)).create_collection(
+        "memories", metadata={"hnsw:space": "ip"}, embedding_function=None
+    )
     texts = _texts(corpus)
     for first in range(0, corpus.size, 5000):
         some = slice(first, min(first + 5000, corpus.size))
