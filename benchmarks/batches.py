@@ -1,6 +1,8 @@
-"""Does a text's vector depend on the texts it is embedded with? `python -m benchmarks.batches` asks the default model.
+"""How should the default model be asked? `python -m benchmarks.batches`: one by one or at once, with how many threads.
 
-The texts have exactly equal token lengths, so nothing is padded; both ways start from the same encoded texts.
+Does a text's vector depend on the texts it is embedded with? The texts have exactly equal token lengths, so nothing is
+padded; both ways start from the same encoded texts. And what do threads gain: several on one text, or one on each of
+several texts?
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 
 from recollect.adapters import open_embedder
 from recollect.encoders.onnx import OnnxEmbedder
+from recollect.encoders.session import ModelFiles
 from recollect.settings import load
 
 BATCH = 16
@@ -42,6 +45,23 @@ def main() -> None:
     print(f"{len(encoded)} texts of {tokens} tokens: lowest cosine {cosines.min():.4f},", end=" ")
     print(f"CPU ms a text: alone {min(alone_s) / len(encoded) * 1e3:.2f},", end=" ")
     print(f"together {min(together_s) / len(encoded) * 1e3:.2f}")
+    print("| threads on a text | texts at a time | wall ms a text | CPU ms a text |\n|---|---|---|---|")
+    for threads, workers in ((1, 1), (2, 1), (1, 2)):
+        wall_ms, cpu_ms = _with_threads(model.files, texts, threads, workers)
+        print(f"| {threads} | {workers} | {wall_ms:.2f} | {cpu_ms:.2f} |")
+
+
+def _with_threads(files: ModelFiles, texts: list[str], threads: int, workers: int) -> tuple[float, float]:
+    """Wall and CPU milliseconds of a text, at the best of some rounds."""
+    embedder = OnnxEmbedder(files, threads=threads, workers=workers)
+    embedder.warm()
+    wall, cpu = list[float](), list[float]()
+    for _ in range(ROUNDS):
+        spent, began = time.process_time(), time.perf_counter()
+        embedder.embed_documents(texts)
+        wall.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - spent)
+    return min(wall) / len(texts) * 1e3, min(cpu) / len(texts) * 1e3
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ PACKAGES = (
     "faiss-cpu",
     "lancedb",
     "chromadb",
+    "mem0ai",
 )
 
 

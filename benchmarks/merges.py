@@ -41,17 +41,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.merges", description=__doc__)
     parser.add_argument("--writes", type=int, default=8_000)
     parser.add_argument("--group", type=int, default=16, help="how many writes share a commit")
+    parser.add_argument("--rounds", type=int, default=3, help="how often every setting is measured")
     given = parser.parse_args()
     texts = corpus.make(given.writes)
     print("| automerge | crisismerge | CPU µs a write | commit p99, CPU µs | KB a write | segments | search, CPU µs |")
     print("|---|---|---|---|---|---|---|")
-    for automerge, crisismerge in SETTINGS:
-        with tempfile.TemporaryDirectory() as folder:
-            found = measure(Path(folder) / "store.db", texts, given.group, automerge, crisismerge)
+    rounds: dict[tuple[int, int], list[Found]] = {setting: [] for setting in SETTINGS}
+    for _ in range(given.rounds):
+        for automerge, crisismerge in SETTINGS:
+            with tempfile.TemporaryDirectory() as folder:
+                found = measure(Path(folder) / "store.db", texts, given.group, automerge, crisismerge)
+            rounds[automerge, crisismerge].append(found)
+    for (automerge, crisismerge), found in rounds.items():
+        write, commit, search = (
+            f"{min(numbers):.0f} to {max(numbers):.0f}"
+            for numbers in zip(*((one.write_us, one.commit_p99_us, one.search_us) for one in found))
+        )
         print(
-            f"| {automerge} | {crisismerge} | {found.write_us:.0f} | {found.commit_p99_us:.0f} | {found.written_kb:.1f}"
-            f" | {found.segments} | {found.search_us:.0f} |",
-            flush=True,
+            f"| {automerge} | {crisismerge} | {write} | {commit} | {found[0].written_kb:.1f}"
+            f" | {found[0].segments} | {search} |"
         )
 
 

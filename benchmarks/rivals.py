@@ -158,6 +158,42 @@ def _chroma(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
     return {"vectors, with bm25s for words": ask}
 
 
+class Given:
+    """In the place of a model: the vector of the question that is being asked."""
+
+    def __init__(self, meaning: Meaning) -> None:
+        self._questions = meaning.questions
+        self.number = 0
+
+    def embed(self, _text: str, *_: object) -> list[float]:
+        return self._questions[self.number].tolist()
+
+
+def _mem0(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
+    """A whole product: its own search with the vectors given. Memories go in through its store, without its language
+    model.
+    """
+    os.environ.update(MEM0_TELEMETRY="False", MEM0_DIR=str(folder))
+    os.environ.setdefault("OPENAI_API_KEY", "not used")
+    mem0: Any = importlib.import_module("mem0")
+    width = meaning.vectors.shape[1]
+    store = {"path": str(folder / "vectors"), "embedding_model_dims": width, "collection_name": "memories"}
+    memory: Any = mem0.Memory.from_config(
+        {"vector_store": {"provider": "faiss", "config": store}, "history_db_path": str(folder / "history.db")}
+    )
+    memory.embedding_model = given = Given(meaning)
+    payloads = [{"data": text, "user_id": "all", "created_at": "2026-01-01T00:00:00Z"} for text in _texts(corpus)]
+    ids = [str(row) for row in range(1, corpus.size + 1)]
+    memory.vector_store.insert(meaning.vectors, payloads, ids)
+
+    def ask(question: Question) -> list[int]:
+        given.number = question[0]
+        found = memory.search(question[1], top_k=TOP, filters={"user_id": "all"})
+        return [int(one["id"]) for one in found["results"]]
+
+    return {"its search, by meaning alone (FAISS)": ask}
+
+
 RIVALS: dict[str, Rival] = {
     "bm25s": _bm25s,
     "tantivy": _tantivy,
@@ -166,4 +202,5 @@ RIVALS: dict[str, Rival] = {
     "hnswlib": _hnswlib,
     "LanceDB": _lancedb,
     "Chroma": _chroma,
+    "mem0": _mem0,
 }
