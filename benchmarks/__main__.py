@@ -21,9 +21,9 @@ from recollect.settings import Settings, load
 from recollect.stores.sqlite import open_sqlite
 
 PLANS: dict[str, dict[str, Any]] = {
-    "quick": {"sizes": (10_000, 100_000), "sample": 1_500, "questions": 60, "writes": 500, "library": 1_000},
+    "quick": {"sizes": (10_000, 100_000), "sample": 1_500, "questions": 60, "writes": 1_600, "library": 1_000},
     "full": {
-        "sizes": (10_000, 100_000, 1_000_000), "sample": 6_000, "questions": 200, "writes": 2_000, "library": 5_000,
+        "sizes": (10_000, 100_000, 1_000_000), "sample": 6_000, "questions": 200, "writes": 4_000, "library": 5_000,
     },
 }  # fmt: skip
 

@@ -28,7 +28,7 @@ from recollect.stores.sqlite import open_sqlite
 from recollect.writing import Draft
 
 WRITERS = (1, 4, 16)
-ROUNDS = 5
+ROUNDS = 4
 SAME_ROWS = "one commit each, the same rows"
 BARE_ROWS = "one commit each, bare"
 

@@ -61,6 +61,22 @@ def test_the_log_is_started_anew_under_a_load_that_never_pauses(
     store.close()
 
 
+def test_short_lives_beside_a_store_that_only_reads_leave_a_short_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody closes last, and no thread lives long enough to copy."""
+    monkeypatch.setattr(log, "SOON_PAGES", 20)
+    monkeypatch.setattr(log, "LATEST_PAGES", 80)
+    reading = open_sqlite(tmp_path / "s.db")
+    for number in range(30):
+        assert reading.care.stats().memories == number
+        writing = open_sqlite(tmp_path / "s.db")
+        put(writing, note(f"n{number}", f"zebra number {number}"))
+        writing.close()
+    assert log_pages(tmp_path / "s.db") < 160
+    reading.close()
+
+
 def test_a_reader_that_stays_only_delays_the_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SOON_PAGES", 30)
     monkeypatch.setattr(log, "LATEST_PAGES", 60)
