@@ -11,11 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from recollect import __version__
-from recollect.doors.cli import showing
 from recollect.doors.hook import asking
 from recollect.doors.hook.deadline import Deadline
 from recollect.doors.hook.home import read_document
-from recollect.doors.unwire import recall_from_dict
 from recollect.settings import fingerprint
 
 if TYPE_CHECKING:
@@ -65,6 +63,13 @@ def routed(run: Session, query: str, asked: dict[str, Any], *, explain: bool, re
     document = None if daemon is None else daemon.recall(query, asked, rendered=render)
     if daemon is None or document is None:
         return False
+    if run.json:
+        run.emit(document)
+        return True
+    # Imported where needed: a document is passed on as it came.
+    from recollect.doors.cli import showing
+    from recollect.doors.unwire import recall_from_dict
+
     try:
         answer = recall_from_dict(document)
     except (KeyError, TypeError, ValueError, AttributeError):
