@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from contract_cases import embedded, one
+from contract_cases import embedded, failed, one
 
 from recollect.domain.changes import Erase, Put
 from recollect.domain.memory import Memory, Scope
@@ -58,3 +58,14 @@ def test_a_turn_waits_again_when_a_turn_before_it_comes_changes_or_goes(store: S
     assert waiting() == ["f", "g"]
     store.records.write([*(turn(f"x{place}", 10) for place in range(8)), turn("a", 1)])
     assert waiting() == ["a", "b", "c", *(f"x{place}" for place in range(8))]
+
+
+def test_a_turn_that_failed_rests_on_when_a_turn_before_it_comes(store: Store) -> None:
+    vectors = store.vectors
+    assert vectors is not None
+    store.records.write([turn("b", 2), turn("c", 3)])
+    assert [pending.id for pending in vectors.missing("m", 9)] == ["b", "c"]
+    vectors.put("m", [embedded(one(store, "b"), [1.0, 0.0]), failed(one(store, "c"))])
+    store.records.write([turn("a", 1)])
+    progress = vectors.progress("m")
+    assert (progress.pending, progress.failed) == (2, 1), "a and b are asked for; c has its pause before it"

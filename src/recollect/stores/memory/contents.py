@@ -71,11 +71,13 @@ class Contents:
         return sorted(found, key=lambda turn: turn.created_at) if scope.session is not None else []
 
     def renew_followers(self, memory: Memory) -> None:
-        """The turns that were embedded together with this turn of a conversation wait again."""
+        """The turns that were embedded together with this turn wait again; who waits anyway goes on waiting."""
         order = [turn.id for turn in self.turns(memory.scope)]
         place = order.index(memory.id) if memory.id in order else len(order)
+        embedded = {id for _, id in self.vectors}
         for id in order[place + 1 : place + 1 + TURNS_BEFORE]:
-            self.drop_vectors(id)
+            if id in embedded:
+                self.drop_vectors(id)
 
     def in_scope(self, filter: Filter) -> list[Memory]:
         """The memories that the filter lets through, in the order of their first insertion."""
