@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bars, corpus, meaning
+from benchmarks import bars, corpus, meaning, postgres, sizing
 from benchmarks.__main__ import main
 
 
@@ -46,3 +46,25 @@ def test_scopes_have_the_sizes_they_are_named_for() -> None:
 def test_a_bar_is_kept_or_not() -> None:
     assert bars.Bar("time", 7.9, 8.0).kept and not bars.Bar("time", 8.1, 8.0).kept
     assert bars.Bar("share", 0.99, 0.98, True).kept and not bars.Bar("share", 0.97, 0.98, True).kept
+
+
+@pytest.mark.postgres
+def test_a_tiny_run_beside_postgres_makes_every_measure_and_both_pages(tmp_path: Path) -> None:
+    common = ["--questions", "6", "--sample", "60", "--no-model", "--out", str(tmp_path)]
+    assert postgres.main(["--sizes", "300", *common]) == 0
+    assert postgres.main(["--sizes", "200", *common]) == 0
+    results = json.loads((tmp_path / "postgres.json").read_text("utf-8"))
+    assert set(results["sizes"]) == {"200", "300"}
+    one = results["sizes"]["300"]
+    assert one["vector_recall_at_100"] == {"sqlite": 1.0, "postgres": 1.0}
+    assert one["recall"]["all"]["same_of_top_10"] == 1.0
+    assert one["recall"]["all"]["server_cpu_mean"] > 0 and one["resident_mb"]["postgres processes"] > 0
+    assert set(one["filling"]["postgres"]) == {"memories", "vectors", "indexes"}
+    assert "## 300 memories" in (tmp_path / "postgres.md").read_text("utf-8")
+    page = sizing.page(results | {"embedding_cpu_ms": 7.0})
+    assert "| 300 | " in page and "## A billion, on paper" in page
+
+
+def test_the_sizing_page_is_that_of_the_kept_results() -> None:
+    made = sizing.page(json.loads(sizing.RESULTS.read_text("utf-8")))
+    assert sizing.PAGE.read_text("utf-8") == made, "run `python -m benchmarks.sizing`"
