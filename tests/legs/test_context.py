@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from recollect.domain.memory import Scope
-from recollect.domain.question import Question, TimeWindow
+from recollect.domain.question import Filter, Question, TimeWindow
 from recollect.domain.subjects import fold, subject
+from recollect.legs.lexical import lexical
 from recollect.stages.concepts import concepts
+from recollect.stages.parse import parse
 from recollect.stages.priors import role, speaker, temporal
 from recollect.upkeep.conversations import conversation_views
 from tests.world import NOW, World, counted, ids
@@ -106,6 +108,17 @@ def test_the_bridge_finds_what_the_best_memories_name() -> None:
         "balanced", "where was the director of Northern Lights born?", options={**options, "legs.bridge.weight": 0}
     )
     assert "person" not in ids(without) and without.trace.legs["bridge"].skipped == "weight 0"
+
+
+def test_words_that_turns_lend_each_other_make_a_blended_list() -> None:
+    world = World(embedder=None)
+    world.remember("note", "the key is under the mat")
+    assert world.store.text is not None
+    question = parse("where is the key?", now=NOW, filter=Filter(), limit=5, mode="auto", sort_by="relevance")
+    alone = lexical(world.store.text, question, world.store.links, before=(0.5,))
+    conversation(world, "where is the key?", "under the mat")
+    among = lexical(world.store.text, question, world.store.links, before=(0.5,))
+    assert (alone.blended, among.blended) == (False, True)
 
 
 def test_a_second_step_reads_no_memory_that_is_read_again() -> None:

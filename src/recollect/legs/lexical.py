@@ -72,11 +72,14 @@ def lexical(
             inside = matches.scope
             matches = replace(matches, documents=inside.documents, frequencies=inside.frequencies)
         if links is not None and (before or after):
-            matches = in_context(_best(matches, scores(matches), most), links, before, after)
+            alone = _best(matches, scores(matches), most)
+            matches = in_context(alone, links, before, after)
+            blended.append(matches is not alone)
         return _ordered(matches, scores(matches), most), matches
 
     attempts: list[Attempt] = []
     asked: list[TextMatches] = []
+    blended: list[bool] = []
     lexicon = Lexicon()
     for rung in rungs:
         if rung != "initial" and not lexicon.frequencies:
@@ -96,7 +99,7 @@ def lexical(
                 hits = _by_likeness(matches, similarities(lexicon.similar), most)
         attempts.append(Attempt(rung, unparse(query), len(hits)))
         if hits:
-            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked))
+            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked), any(blended))
     return Found((), tuple(attempts), "", _rareness(asked))
 
 

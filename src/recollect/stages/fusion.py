@@ -172,7 +172,12 @@ def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[Ranked
 def _by_gap(
     lists: list[RankedList], shares: Mapping[str, Sequence[float]], usual: Mapping[str, float]
 ) -> list[RankedList]:
-    """The lists of `usual` divide their weights anew by how clear each is, against how clear it usually is."""
+    """The lists of `usual` divide their weights anew by how clear each is, against how clear it usually is.
+
+    A list that was blended is flat by making, which says nothing of how sure it is: then all weights stay.
+    """
+    if any(one.blended and one.name in usual for one in lists):
+        return lists
     clear = {
         one.name: one.weight * _gap(shares[one.name]) / usual[one.name] for one in lists if usual.get(one.name, 0) > 0
     }
