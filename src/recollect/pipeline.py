@@ -125,7 +125,7 @@ def gather_lists(
     for spec in profile.legs:
         if spec.votes and spec.name in found:
             hits = tuple(hit for hit in found[spec.name].hits if hit.id in pool.memories)
-            lists.append(RankedList(spec.name, hits, spec.weight, found[spec.name].blended))
+            lists.append(RankedList(spec.name, hits, spec.weight, found[spec.name].flattened))
     for spec in profile.signals:
         if not may_run(spec, plan, journal):
             continue

@@ -110,7 +110,7 @@ def test_the_bridge_finds_what_the_best_memories_name() -> None:
     assert "person" not in ids(without) and without.trace.legs["bridge"].skipped == "weight 0"
 
 
-def test_words_that_turns_lend_each_other_make_a_blended_list() -> None:
+def test_a_list_says_when_its_scores_are_flat_by_making() -> None:
     world = World(embedder=None)
     world.remember("note", "the key is under the mat")
     assert world.store.text is not None
@@ -118,7 +118,10 @@ def test_words_that_turns_lend_each_other_make_a_blended_list() -> None:
     alone = lexical(world.store.text, question, world.store.links, before=(0.5,))
     conversation(world, "where is the key?", "under the mat")
     among = lexical(world.store.text, question, world.store.links, before=(0.5,))
-    assert (alone.blended, among.blended) == (False, True)
+    spelled = parse("undwer", now=NOW, filter=Filter(), limit=5, mode="auto", sort_by="relevance")
+    likely = lexical(world.store.text, spelled, rungs=("initial", "trigram_fuzzy"))
+    assert (alone.flattened, among.flattened) == (False, True), "mixed with the words of the turns around"
+    assert likely.hits and likely.flattened, "likenesses of spelling"
 
 
 def test_a_second_step_reads_no_memory_that_is_read_again() -> None:

@@ -172,5 +172,5 @@ def test_a_list_that_is_clearer_than_usual_takes_weight_from_the_others() -> Non
     assert convex([single, dense], **options, gaps=usual)[0].contributions[1].weight == pytest.approx(0.3 * 4 / 1.9)
     level = scored("lexical", 0.3, a=4.0, b=4.0)
     assert convex([level, dense], **options, gaps=usual)[0].contributions[1].weight > 0, "undecided is not mute"
-    mixed = [replace(lexical, blended=True), dense, bridge]
+    mixed = [replace(lexical, flattened=True), dense, bridge]
     assert convex(mixed, **options, gaps=usual) == convex(mixed, **options), "flat by making is not undecided"

@@ -33,8 +33,8 @@ class RankedList:
     name: str
     hits: tuple[Hit, ...]
     weight: float = 1.0
-    blended: bool = False
-    """Whether its scores were mixed with those of neighbours, which makes them flatter than they were."""
+    flattened: bool = False
+    """Whether its scores are flat by making, so that they do not tell how clear it is."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

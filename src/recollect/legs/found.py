@@ -20,8 +20,8 @@ class Found:
     attempts: tuple[Attempt, ...] = ()
     compiled: str = ""
     frequencies: Frequencies = field(default_factory=Frequencies)
-    blended: bool = False
-    """Whether the scores were mixed with those of the turns around."""
+    flattened: bool = False
+    """Whether the scores are flat by making: mixed with those of the turns around, or likenesses of spelling."""
     read: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
     """Memories that the leg had to read on its way: the pool need not read them again."""
 

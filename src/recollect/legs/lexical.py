@@ -74,12 +74,12 @@ def lexical(
         if links is not None and (before or after):
             alone = _best(matches, scores(matches), most)
             matches = in_context(alone, links, before, after)
-            blended.append(matches is not alone)
+            mixed.append(matches is not alone)
         return _ordered(matches, scores(matches), most), matches
 
     attempts: list[Attempt] = []
     asked: list[TextMatches] = []
-    blended: list[bool] = []
+    mixed: list[bool] = []
     lexicon = Lexicon()
     for rung in rungs:
         if rung != "initial" and not lexicon.frequencies:
@@ -99,7 +99,8 @@ def lexical(
                 hits = _by_likeness(matches, similarities(lexicon.similar), most)
         attempts.append(Attempt(rung, unparse(query), len(hits)))
         if hits:
-            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked), any(blended))
+            flattened = any(mixed) or rung == FUZZY_RUNG
+            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked), flattened)
     return Found((), tuple(attempts), "", _rareness(asked))
 
 

@@ -7,7 +7,6 @@ known by name: the order in which they are handed over changes nothing, sums inc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import fsum
 from typing import Annotated, Literal
 
@@ -174,9 +173,9 @@ def _by_gap(
 ) -> list[RankedList]:
     """The lists of `usual` divide their weights anew by how clear each is, against how clear it usually is.
 
-    A list that was blended is flat by making, which says nothing of how sure it is: then all weights stay.
+    A list that is flat by making does not tell how clear it is: then all weights stay.
     """
-    if any(one.blended and one.name in usual for one in lists):
+    if any(one.flattened and one.name in usual for one in lists):
         return lists
     clear = {
         one.name: one.weight * _gap(shares[one.name]) / usual[one.name] for one in lists if usual.get(one.name, 0) > 0
@@ -184,7 +183,7 @@ def _by_gap(
     if len(clear) < 2:
         return lists
     scale = fsum(one.weight for one in lists if one.name in clear) / fsum(clear.values())
-    return [replace(one, weight=clear[one.name] * scale) if one.name in clear else one for one in lists]
+    return [RankedList(one.name, one.hits, clear[one.name] * scale) if one.name in clear else one for one in lists]
 
 
 def _gap(shares: Sequence[float]) -> float:
