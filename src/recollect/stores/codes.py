@@ -39,11 +39,11 @@ Columns: TypeAlias = dict[str, NDArray[Any]]  # by name, all of one length: a ro
 Allowed: TypeAlias = Ints | Callable[[Ints], Flags]
 
 EXACT_ROWS = 20_000  # 30 MB of float32 and a scan of 2 to 3 ms, which codes do not beat
-SHARP_ROWS = 20_480  # at least, or an eighth of all rows
-FINE_ROWS = 4_096  # and 1 / 128 of all rows: with these, recall@100 is over 0.99 on real embeddings to a million rows
+SHARP_ROWS = 24_576  # at least, or an eighth of all rows
+FINE_ROWS = 6_144  # and 1 / 128 of all rows: with these, recall@100 is over 0.99 on real embeddings to a million rows
 HEAD_ROWS = 50  # or half the limit: so many more than asked for are worth an exact look
 SEGMENT_ROWS = 65_536  # appends fill a segment and never move one
-SHARED_ROWS = 100_000  # from so many on, threads are worth starting
+SHARED_ROWS = 400_000  # from so many on, threads are worth their mutual waiting
 STEP_ROWS = 32_768  # words, popcounts and sums of one step stay in a 512 KiB second-level cache
 FLOAT_SLACK = 1e-4  # a float32 dot product of unit vectors is nearer than this to the float64 one
 FOUR_BIT_STEP, THREE_BIT_STEP = 0.335, 0.586  # of the best uniform quantisers of a unit normal variable

@@ -27,8 +27,6 @@ from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
 ROW_MASK = (1 << ROW_BITS) - 1
 LOADED_ROWS = 16_384
 REPLACED_ROWS = 500
-TIES = 32
-"""So many more are asked for, because ties are broken by id, which the scan does not know."""
 TABLE_SHARE = 50
 WORTH_SAVING = 20_000
 
@@ -60,7 +58,7 @@ class Scans:
         if not len(scan.index):
             return []
         allowed = _allowed(connection, self._postings, filter)
-        return scan.index.nearest(vector, limit + TIES, allowed)[0].tolist()
+        return scan.index.nearest(vector, limit, allowed)[0].tolist()
 
     def _current(self, connection: Connection, model: int, dimension: int) -> Scan:
         """The model's scan as of this connection's view of the file, or a later one."""
