@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +22,12 @@ from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
 
 SETTINGS = ((2, 16), (4, 16), (8, 16), (16, 16), (4, 64), (8, 64), (16, 64), (0, 64))
-"""Pairs of automerge and crisismerge; FTS5's own are 4 and 16, ours 16 and 16."""
+"""Pairs of automerge and crisismerge; FTS5's own are 4 and 16."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What one setting costs: CPU of a write, of the writer in a dear commit, of a search, and what a write writes."""
+    """What one setting costs: CPU of a write, a dear commit and a search, and what is written for a write."""
 
     write_us: float
     commit_p99_us: float
@@ -72,13 +71,12 @@ def measure(path: Path, texts: corpus.Corpus, group: int, automerge: int, crisis
         own.execute("INSERT INTO fulltext (fulltext, rank) VALUES (?, ?)", (name, value))
     memories = [memory for piece in texts.memories() for memory in piece]
     commits: list[float] = []
-    writer = _clock_of("recollect-writer")
-    written, spent = -_written(), -time.process_time()
+    written = -_written()
     for first in range(0, len(memories), group):
-        before = time.clock_gettime(writer)
+        before = time.process_time()
         store.records.write([Put(memory) for memory in memories[first : first + group]])
-        commits.append(time.clock_gettime(writer) - before)
-    written, spent = written + _written(), spent + time.process_time()
+        commits.append(time.process_time() - before)
+    written += _written()
     searches = [Or(tuple(Term(word) for word in question.split())) for question in texts.questions(40)]
     assert store.text is not None
     asked: list[float] = []
@@ -90,19 +88,12 @@ def measure(path: Path, texts: corpus.Corpus, group: int, automerge: int, crisis
     own.close()
     store.close()
     return Found(
-        write_us=spent / len(memories) * 1e6,
+        write_us=sum(commits) / len(memories) * 1e6,
         commit_p99_us=float(np.percentile(commits, 99)) * 1e6,
         written_kb=written / len(memories) / 1000,
         segments=segments,
         search_us=float(np.median(asked[len(searches) :])) * 1e6,
     )
-
-
-def _clock_of(name: str) -> int:
-    """The CPU clock of a thread: what others do beside it is not in it."""
-    [thread] = [one for one in threading.enumerate() if one.name == name]
-    assert thread.ident is not None
-    return time.pthread_getcpuclockid(thread.ident)
 
 
 def _segments(connection: apsw.Connection) -> int:

@@ -39,12 +39,11 @@ DROP INDEX memories_accessed;
 DROP INDEX memories_accessed_embedded;
 CREATE INDEX memories_accessed_embedded ON memories (accessed_at) WHERE embedded > 0;
 CREATE INDEX memories_accessed_waiting ON memories (accessed_at) WHERE embedded <= 0;
-INSERT INTO fulltext (fulltext, rank) VALUES ('automerge', 16);
 """
 
 
 def slim_down(connection: Connection) -> None:
-    """The step that leaves out what can be derived: 140 bytes of every memory. And FTS5 merges rarely (decision 11)."""
+    """The step that leaves out what can be derived: 140 bytes of every memory."""
     for statement in STEP.split(";\n"):
         if statement.strip():
             connection.execute(statement).fetchall()
