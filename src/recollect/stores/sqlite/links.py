@@ -12,13 +12,13 @@ from recollect.domain.times import from_ms
 from recollect.stores.sqlite.connection import Readers, one, rows
 
 LINKS = """
-WITH asked AS MATERIALIZED (SELECT m.row FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value)
+WITH asked AS MATERIALIZED (SELECT DISTINCT m.row FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value)
 SELECT l.source, l.type, l.target, l.created_at, l.checksum, a.id, b.id
 FROM (
     SELECT links.* FROM asked CROSS JOIN links ON links.source = asked.row
-    UNION
-    SELECT links.* FROM asked CROSS JOIN links ON links.target = asked.row
-) l JOIN memories a ON a.row = l.source JOIN memories b ON b.row = l.target
+    UNION ALL
+    SELECT links.* FROM asked CROSS JOIN links ON links.target = asked.row WHERE links.source NOT IN asked
+) l CROSS JOIN memories a ON a.row = l.source CROSS JOIN memories b ON b.row = l.target
 ORDER BY l.created_at, a.id, l.type, b.id
 """
 
