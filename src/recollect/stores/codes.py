@@ -39,9 +39,9 @@ Columns: TypeAlias = dict[str, NDArray[Any]]  # by name, all of one length: a ro
 Allowed: TypeAlias = Ints | Callable[[Ints], Flags]
 
 EXACT_ROWS = 20_000  # 30 MB of float32 and a scan of 2 to 3 ms, which codes do not beat
-SHARP_ROWS = 24_576  # at least, or an eighth of all rows
-FINE_ROWS = 6_144  # and 1 / 128 of all rows: with these, recall@100 is over 0.99 on real embeddings to a million rows
-HEAD_ROWS = 50  # or half the limit: so many more than asked for are worth an exact look
+SHARP_ROWS = 32_768  # at least, or a sixth of all rows
+FINE_ROWS = 8_192  # and 1 / 64 of all rows
+HEAD_ROWS = 50  # and twice the limit: with these, recall@100 is over 0.99 on real embeddings up to a million rows
 SEGMENT_ROWS = 65_536  # appends fill a segment and never move one
 SHARED_ROWS = 400_000  # from so many on, threads are worth their mutual waiting
 STEP_ROWS = 32_768  # words, popcounts and sums of one step stay in a 512 KiB second-level cache
@@ -291,7 +291,7 @@ def _near_codes(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints
     """By the steps of the cascade; widens by itself when few owners hold the best rows."""
     total, wider = sum(map(len, parts)), math.sqrt(max(1.0, limit / 100))
     while True:
-        sharp, fine = int(wider * max(SHARP_ROWS, total // 8)), int(wider * (FINE_ROWS + total // 128))
+        sharp, fine = int(wider * max(SHARP_ROWS, total // 6)), int(wider * (FINE_ROWS + total // 64))
         some = parts
         if total > sharp:
             some = _best(parts, _scored(lambda part: _sign_scores(part, probe, ()), parts), sharp)
@@ -299,7 +299,7 @@ def _near_codes(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints
             some = _best(some, _scored(lambda part: _sign_scores(part, probe, probe.masks), some), fine)
         scores = _scored(lambda part: _nibble_scores(part, probe), some)
         rows, owners = _joined(some, "rows"), _joined(some, "owners")
-        head, found = _head(scores, owners, rows, limit + max(HEAD_ROWS, limit // 2))
+        head, found = _head(scores, owners, rows, 2 * limit + HEAD_ROWS)
         if found >= limit or len(rows) == total:
             return rows[head], owners[head]
         wider *= 4
