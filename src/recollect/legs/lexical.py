@@ -82,10 +82,7 @@ def lexical(
     mixed: list[bool] = []
     lexicon = Lexicon()
     for rung in rungs:
-        if rung != "initial" and not lexicon.frequencies:
-            lexicon = _frequencies(index, question)
-        if rung == FUZZY_RUNG:
-            lexicon = _neighbours(index, question, lexicon)
+        lexicon = _learned(rung, lexicon, index, question)
         query = RUNGS[rung](question, lexicon)
         if query is None:
             attempts.append(Attempt(rung, "", 0))
@@ -99,9 +96,15 @@ def lexical(
                 hits = _by_likeness(matches, similarities(lexicon.similar), most)
         attempts.append(Attempt(rung, unparse(query), len(hits)))
         if hits:
-            flattened = any(mixed) or rung == FUZZY_RUNG
-            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked), flattened)
+            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked), any(mixed) or rung == FUZZY_RUNG)
     return Found((), tuple(attempts), "", _rareness(asked))
+
+
+def _learned(rung: str, lexicon: Lexicon, index: TextIndex, question: Question) -> Lexicon:
+    """What a rung needs to know of the words in the index, and earlier ones did not."""
+    if rung != "initial" and not lexicon.frequencies:
+        lexicon = _frequencies(index, question)
+    return _neighbours(index, question, lexicon) if rung == FUZZY_RUNG else lexicon
 
 
 def _rareness(asked: Sequence[TextMatches]) -> Frequencies:
