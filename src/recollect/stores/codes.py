@@ -1,16 +1,9 @@
-"""The derived vector index: quantised codes scanned exactly, for a head that the store scores with the full vectors.
+"""The derived vector index: 8-bit codes scanned exactly, for a head that the store scores with the full vectors.
 
-Up to `exact_rows` rows the full vectors stay in memory and nothing is missed. Beyond, a row costs about 265 bytes at
-384 dimensions, and a search narrows in steps, each dearer and for the rows the last one left:
-
-    coarse   sign bits x sign bits of the query       48 B a row, popcounts over column-major words
-    sharp    sign bits x 3-bit query                  the same words again
-    fine     4-bit codes x float query                192 B a row
-
-Codes are of x = (v / |v| - mean) R, with R a random rotation: real sentence embeddings share a large mean (0.83 of
-the norm for arctic-embed-s) that would waste most sign bits, and R spreads outlying coordinates. The query is rotated
-but *not* centred: <q, v> = <q, mean> + <qR, x>, whose first term is the same for every row. A row keeps a factor
-|x|^2 / <x, code> for each code, so that factor x <qR, code> estimates <qR, x> without bias.
+Up to `exact_rows` rows the full vectors stay in memory and nothing is missed. Beyond, a row costs its dimension in
+bytes and twenty more: the vector in steps of 1/127 of its largest coordinate, and the factor that turns the whole
+product with a query, in steps of its own, into a cosine. That is off by about a thousandth, so that half as many
+rows again as are wanted hold all that are wanted. One pass over memory, no training, nothing to tune.
 
 Derived data: a lost, stale or torn file is ignored and the index built again from the store.
 """
@@ -24,75 +17,32 @@ import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, TypeAlias
 
+import numkong
 import numpy as np
 from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float32]
 Doubles: TypeAlias = NDArray[np.float64]
-Words: TypeAlias = NDArray[np.uint64]
+Bytes: TypeAlias = NDArray[np.int8]
 Flags: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = dict[str, NDArray[Any]]  # by name, all of one length: a row is one place in each
 Allowed: TypeAlias = Ints | Callable[[Ints], Flags]
 
-EXACT_ROWS = 20_000  # 30 MB of float32 and a scan of 2 to 3 ms, which codes do not beat
-SHARP_ROWS = 32_768  # at least, or a sixth of all rows
-FINE_ROWS = 8_192  # and 1 / 64 of all rows
-HEAD_ROWS = 50  # and twice the limit: with these, recall@100 is over 0.99 on real embeddings up to a million rows
+EXACT_ROWS = 8_192  # 12 MB of float32 and a scan of a millisecond
+HEAD_ROWS = 20  # and half as many again as are wanted: recall@100 is over 0.999 on real embeddings
 SEGMENT_ROWS = 65_536  # appends fill a segment and never move one
-SHARED_ROWS = 400_000  # from so many on, threads are worth their mutual waiting
-STEP_ROWS = 32_768  # words, popcounts and sums of one step stay in a 512 KiB second-level cache
+SHARED_ROWS = 200_000  # from so many on, threads are worth their start
+STEP_ROWS = 4_096  # what is gathered or encoded at once stays in the caches
+SAMPLED = 32  # of so many scores one is looked at, to guess where the best begin
 FLOAT_SLACK = 1e-4  # a float32 dot product of unit vectors is nearer than this to the float64 one
-FOUR_BIT_STEP, THREE_BIT_STEP = 0.335, 0.586  # of the best uniform quantisers of a unit normal variable
-MAGIC = b"RCLCODE1"
+STEPS = 127  # of a coordinate on either side of zero
+MAGIC = b"RCLCODE2"
 TRAILER = struct.Struct("<II8s")  # length of the description, checksum of all before, magic
-
-
-class Probe(NamedTuple):
-    """A query in the frame: float coordinates, their signs as words, two bits of their size as masks of words."""
-
-    coordinates: Floats
-    signs: Words
-    masks: tuple[Words, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The coordinates in which codes are taken; frozen once trained, so that no code is ever taken again."""
-
-    mean: Floats
-    rotation: Floats
-
-    @classmethod
-    def train(cls, vectors: Floats) -> "Frame":
-        """Take the mean; pad the rotation to whole words, which keeps inner products (R R^T = 1)."""
-        dimension, width = vectors.shape[1], -(-vectors.shape[1] // 64) * 64
-        mean = (vectors / _norms(vectors)[:, None]).mean(axis=0).astype(np.float32)
-        gauss = np.random.default_rng(20_261_115).standard_normal((width, width))
-        return cls(mean, np.linalg.qr(gauss)[0][:dimension].astype(np.float32))
-
-    def probe(self, unit: Floats) -> Probe:
-        """Quantise the query to sign x (1, 3, 5, 7) in steps of its own deviation: three bits a coordinate."""
-        turned = unit @ self.rotation
-        step = THREE_BIT_STEP * np.maximum(np.sqrt(np.mean(turned * turned)), 1e-12)
-        levels = np.clip(np.abs(turned) / step, 0, 3).astype(np.uint8)[None]
-        masks = tuple(_pack(levels & np.uint8(bit) != 0)[0] for bit in (1, 2))
-        return Probe(turned, _pack(turned[None] > 0)[0], masks)
-
-    def encode(self, rows: Ints, owners: Ints, vectors: Floats) -> Columns:
-        """Sign bits as one column for each word, 4-bit codes two to a byte, and the factor of each."""
-        turned = ((vectors / _norms(vectors)[:, None]).astype(np.float32) - self.mean) @ self.rotation
-        square = np.vecdot(turned, turned)
-        deviation = np.sqrt(square / turned.shape[1])[:, None]
-        levels = np.clip(np.floor(turned / (FOUR_BIT_STEP * np.maximum(deviation, 1e-12))), -8, 7)
-        coarse = square / np.maximum(np.abs(turned).sum(axis=1), 1e-12)
-        fine = square / np.maximum(np.vecdot(turned, levels + np.float32(0.5)), 1e-12)
-        low, high = np.split((levels + 8).astype(np.uint8), 2, axis=1)
-        columns = {"rows": rows, "owners": owners, "coarse": coarse, "fine": fine, "nibbles": low | high << 4}
-        return columns | {f"signs{word}": column for word, column in enumerate(_pack(turned > 0).T)}
 
 
 @dataclass(slots=True)
@@ -104,6 +54,10 @@ class Segment:
     count: int
     rising: bool  # owners never fall: usual, as they are row numbers of memories, and then found by bisection
     dead: int = 0
+
+    @property
+    def coded(self) -> bool:
+        return "codes" in self.columns
 
     @classmethod
     def full(cls, columns: Columns) -> "Segment":
@@ -158,10 +112,6 @@ class Part:
         return self.segment.columns[name][slice(self.count) if self.kept is None else self.kept]
 
 
-def _pack(bits: Flags) -> Words:
-    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-
-
 def _norms(vectors: Floats | Doubles) -> Doubles:
     """Lengths, never zero; in float64, as squares of small float32 numbers would vanish."""
     wide = vectors.astype(np.float64, copy=False)
@@ -174,67 +124,59 @@ def _distinct(numbers: Ints) -> Ints:
     return numbers if bool((numbers[1:] > numbers[:-1]).all()) else np.unique(numbers)
 
 
-def _sign_scores(part: Part, probe: Probe, masks: tuple[Words, ...]) -> Floats:
-    """factor x sum of sign agreement x level, the level being 1 + 2 m0 + 4 m1 as far as `masks` go.
-
-    By columns, in buffers that stay cached. Three words differ in at most 192 bits, so most additions are of bytes.
-    """
-    if part.kept is not None and not masks and len(part) * 3 > part.count:  # to scan all and thin after is cheaper
-        return _sign_scores(Part(part.segment, part.count, None), probe, masks)[part.kept]
-    words = [part.segment.columns[f"signs{word}"] for word in range(len(probe.signs))]
-    rows, last, size = len(part), len(words) - 1, min(len(part), STEP_ROWS)
-    word, kept, ones = np.empty(size, np.uint64), np.empty(size, np.uint64), np.empty(size, np.uint8)
-    threes, scaled = np.empty((len(masks) + 1, size), np.uint8), np.empty(size, np.uint16)
-    total, scores = np.empty(size, np.uint16), np.empty(rows, np.float32)
-    most = 64 * len(words) + sum(int(np.bitwise_count(mask).sum()) << bit for bit, mask in enumerate(masks, 1))
-    for start in range(0, rows, STEP_ROWS):
-        stop = min(start + STEP_ROWS, rows)
-        here = slice(stop - start)
-        total[here] = 0
-        for place, column in enumerate(words):
-            given = column[start:stop] if part.kept is None else np.take(column, part.kept[start:stop])
-            np.bitwise_xor(given, probe.signs[place], out=word[here])
-            for bit, three in enumerate(threes):
-                differing = np.bitwise_and(word[here], masks[bit - 1][place], out=kept[here]) if bit else word[here]
-                np.bitwise_count(differing, out=(ones if place % 3 else three)[here])
-                if place % 3:
-                    np.add(three[here], ones[here], out=three[here])
-                if place % 3 == 2 or place == last:
-                    np.left_shift(three[here], bit, out=scaled[here], dtype=np.uint16)
-                    np.add(total[here], scaled[here], out=total[here])
-        np.multiply(total[here], np.float32(-2), out=scores[start:stop], dtype=np.float32)
-        np.add(scores[start:stop], np.float32(most), out=scores[start:stop])
-    return np.multiply(scores, part.column("coarse"), out=scores)
+def _peaks(vectors: Floats) -> Floats:
+    """The size of each row's largest coordinate; NaN or infinite where one is."""
+    return np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
 
 
-def _nibble_scores(part: Part, probe: Probe) -> Floats:
-    """factor x <query, 4-bit code>; one dot product a row, so equal codes score equal wherever they stand."""
-    nibbles, step = part.segment.columns["nibbles"], STEP_ROWS // 16
-    places = np.arange(part.count) if part.kept is None else part.kept
-    low, byte = np.split(probe.coordinates * np.repeat(np.array([1, 1 / 16], np.float32), nibbles.shape[1]), 2)
-    rest, size = low - byte, min(len(places), step)  # a byte is low + 16 high: the shift is in the weights
-    packed, wide = np.empty((size, len(low)), np.uint8), np.empty((size, len(low)), np.float32)
-    scores, more = np.empty(len(places), np.float32), np.empty(size, np.float32)
-    for start in range(0, len(places), step):
-        stop = min(start + step, len(places))
-        here = slice(0, stop - start)
-        np.copyto(wide[here], np.take(nibbles, places[start:stop], axis=0, out=packed[here], mode="clip"))
-        np.vecdot(wide[here], byte, out=scores[start:stop])
-        np.copyto(wide[here], np.bitwise_and(packed[here], 15, out=packed[here]))
-        scores[start:stop] += np.vecdot(wide[here], rest, out=more[here])
-    scores -= np.float32(7.5) * probe.coordinates.sum()
-    return np.multiply(scores, part.column("fine"), out=scores)
+def _codes(vectors: Floats, peaks: Floats) -> tuple[Bytes, Floats]:
+    """Every row in steps of its own, and what a whole product with it is to be multiplied with."""
+    scaled = vectors * (STEPS / np.maximum(peaks, 1e-30)).astype(np.float32)[:, None]
+    lengths = np.sqrt(np.vecdot(scaled, scaled))
+    return np.rint(scaled, out=scaled).astype(np.int8), (1 / np.maximum(lengths, 1)).astype(np.float32)
 
 
-def _best(parts: list[Part], scores: Floats, count: int) -> list[Part]:
-    """The parts cut down to the `count` best scores; ties at the edge go to the earlier rows."""
-    if count >= len(scores):
-        return parts
-    edge = np.partition(scores, len(scores) - count)[len(scores) - count]
+def _columns(rows: Ints, owners: Ints, vectors: Floats, coded: bool) -> Columns:
+    if not coded:
+        return {"rows": rows, "owners": owners, "vectors": vectors, "norms": _norms(vectors).astype(np.float32)}
+    codes, factors = _codes(vectors, _peaks(vectors))
+    return {"rows": rows, "owners": owners, "codes": codes, "factors": factors}
+
+
+def _products(probe: Bytes, codes: Bytes) -> Floats:
+    return np.asarray(numkong.cdist(probe, codes, "dot", out_dtype="float32"))[0]
+
+
+def _code_scores(part: Part, probe: Bytes) -> Floats:
+    """factor x <probe, code>, in whole numbers: equal codes score equal wherever they stand."""
+    codes, kept = part.segment.columns["codes"], part.kept
+    if kept is None:
+        products = _products(probe, codes[: part.count])
+    elif len(kept) * 5 > part.count:  # to scan all and thin after is cheaper than to gather
+        products = _products(probe, codes[: part.count])[kept]
+    else:
+        pieces = (kept[start : start + STEP_ROWS] for start in range(0, len(kept), STEP_ROWS))
+        products = np.concatenate([_products(probe, np.take(codes, piece, axis=0)) for piece in pieces])
+    return products * part.column("factors")
+
+
+def _edge(scores: Floats, size: int) -> np.float32:
+    """The score of the `size`-th best; a sample shows where to look, as parting all of them takes a millisecond."""
+    guess = 2 * size // SAMPLED + 8
+    if guess * SAMPLED < len(scores) // 4:
+        sample = scores[::SAMPLED]
+        better = scores[scores >= np.partition(sample, len(sample) - guess)[len(sample) - guess]]
+        scores = better if len(better) >= size else scores
+    return np.partition(scores, len(scores) - size)[len(scores) - size]
+
+
+def _best(scores: Floats, size: int) -> Ints:
+    """Positions (rising) of the `size` best scores; of more than as many equal ones at the edge the earlier rows."""
+    edge = _edge(scores, size)
     good = np.flatnonzero(scores >= edge)
-    if len(good) > 2 * count:  # thousands of equal rows must not make a search slow
-        good = np.union1d(np.flatnonzero(scores > edge), np.flatnonzero(scores == edge)[:count])
-    return _chosen(parts, good)
+    if len(good) > 2 * size:  # thousands of equal rows must not make a search slow
+        good = np.union1d(np.flatnonzero(scores > edge), np.flatnonzero(scores == edge)[:size])
+    return good
 
 
 def _chosen(parts: list[Part], flat: Ints) -> list[Part]:
@@ -258,51 +200,38 @@ def _by_owner(scores: NDArray[Any], owners: Ints, rows: Ints) -> tuple[Ints, Int
     return order, np.sort(np.unique(owners[order], return_index=True)[1])
 
 
-def _head(scores: Floats, owners: Ints, rows: Ints, wanted: int) -> tuple[Ints, int]:
-    """Positions (rising) of the best rows down to the first one of the `wanted`-th owner; how many owners they have."""
+def _head(parts: list[Part], scores: Floats, wanted: int) -> tuple[Ints, Ints, Floats]:
+    """Rows, owners and scores of the best rows, down to the first one of the `wanted`-th owner."""
     size = min(2 * wanted, len(scores))
     while True:
-        some = np.flatnonzero(scores >= np.partition(scores, len(scores) - size)[len(scores) - size])
-        order, firsts = _by_owner(scores[some], owners[some], rows[some])
+        some = _best(scores, size)
+        chosen, best = _chosen(parts, some), scores[some]
+        rows, owners = _joined(chosen, "rows"), _joined(chosen, "owners")
+        order, firsts = _by_owner(best, owners, rows)
         if len(firsts) >= wanted:
-            return some[np.sort(order[: firsts[wanted - 1] + 1])], wanted
-        if size == len(scores):
-            return some, len(firsts)
-        size = min(4 * size, len(scores))
+            order = order[: firsts[wanted - 1] + 1]
+        elif size < len(scores):
+            size = min(4 * size, len(scores))
+            continue
+        return rows[order], owners[order], best[order]
 
 
 def _near_vectors(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
     """By float32 dot products: the best owners' rows, and all that stand within their error of the last place."""
     scores = np.concatenate([np.vecdot(part.column("vectors"), unit) / part.column("norms") for part in parts])
-    head, _ = _head(scores, _joined(parts, "owners"), _joined(parts, "rows"), limit)
-    near = _chosen(parts, np.flatnonzero(scores >= scores[head].min() - FLOAT_SLACK))
+    near = _chosen(parts, np.flatnonzero(scores >= _head(parts, scores, limit)[2].min() - FLOAT_SLACK))
     return _joined(near, "rows"), _joined(near, "owners")
 
 
-def _scored(score: Callable[[Part], Floats], parts: list[Part]) -> Floats:
-    """All parts' scores; many rows are shared out to threads, as numpy lets go of the interpreter while it computes."""
+def _near_codes(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
+    """By codes; many rows are shared out to threads, as a product of codes lets go of the interpreter."""
+    probe = _codes(unit[None], _peaks(unit[None]))[0]
     if sum(map(len, parts)) < SHARED_ROWS:
-        return np.concatenate([score(part) for part in parts])
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return np.concatenate(list(threads.map(score, parts)))
-
-
-def _near_codes(probe: Probe, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
-    """By the steps of the cascade; widens by itself when few owners hold the best rows."""
-    total, wider = sum(map(len, parts)), math.sqrt(max(1.0, limit / 100))
-    while True:
-        sharp, fine = int(wider * max(SHARP_ROWS, total // 6)), int(wider * (FINE_ROWS + total // 64))
-        some = parts
-        if total > sharp:
-            some = _best(parts, _scored(lambda part: _sign_scores(part, probe, ()), parts), sharp)
-        if total > fine:
-            some = _best(some, _scored(lambda part: _sign_scores(part, probe, probe.masks), some), fine)
-        scores = _scored(lambda part: _nibble_scores(part, probe), some)
-        rows, owners = _joined(some, "rows"), _joined(some, "owners")
-        head, found = _head(scores, owners, rows, 2 * limit + HEAD_ROWS)
-        if found >= limit or len(rows) == total:
-            return rows[head], owners[head]
-        wider *= 4
+        scores = [_code_scores(part, probe) for part in parts]
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            scores = list(threads.map(_code_scores, parts, repeat(probe)))
+    return _head(parts, np.concatenate(scores), limit + limit // 2 + HEAD_ROWS)[:2]
 
 
 class CodeIndex:
@@ -312,12 +241,11 @@ class CodeIndex:
     """
 
     def __init__(self, dimension: int, *, exact_rows: int = EXACT_ROWS) -> None:
-        if not 0 < dimension <= 8_192:  # sums of sign scores are kept in 16 bits
+        if not 0 < dimension <= 8_192:
             raise ValueError("between 1 and 8192 dimensions")
         self.dimension = dimension
         self._exact_rows = exact_rows
         self._lock = threading.Lock()
-        self._frame: Frame | None = None
         self._segments: list[Segment] = []
         self._top_row = -(2**63)
 
@@ -330,7 +258,7 @@ class CodeIndex:
         vectors = np.ascontiguousarray(vectors, np.float32)
         if vectors.shape != (len(rows), self.dimension) or owners.shape != rows.shape:
             raise ValueError(f"{len(rows)} rows, {len(owners)} owners, vectors {vectors.shape}")
-        if len(_distinct(rows)) != len(rows) or not np.isfinite(_norms(vectors)).all():
+        if len(_distinct(rows)) != len(rows) or not (len(rows) == 0 or np.isfinite(_peaks(vectors)).all()):
             raise ValueError("a row number comes twice, or a vector holds NaN or infinity")
         for here in (slice(start, start + STEP_ROWS) for start in range(0, len(rows), STEP_ROWS)):
             self._add(rows[here], owners[here], vectors[here])
@@ -350,22 +278,22 @@ class CodeIndex:
         unit = np.asarray(query, np.float64)
         if unit.shape != (self.dimension,) or not np.isfinite(unit).all():
             raise ValueError(f"the query is not {self.dimension} finite numbers")
-        unit, (frame, parts) = (unit / _norms(unit)).astype(np.float32), self._visible(allowed)
+        unit, parts = (unit / _norms(unit)).astype(np.float32), self._visible(allowed)
         if limit < 1 or not parts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        return _near_vectors(unit, limit, parts) if frame is None else _near_codes(frame.probe(unit), limit, parts)
+        return (_near_codes if parts[0].segment.coded else _near_vectors)(unit, limit, parts)
 
     def save(self, path: Path, stamp: str) -> None:
         """Write the living rows to one file, whole or not at all: temporary file, fsync, rename.
 
         The stamp names the state of the store that the index holds now: let no add or remove run beside the call.
         """
-        frame, parts = self._visible(None)
+        parts = self._visible(None)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             temporary.touch(0o600)
             with temporary.open("wb") as file:
-                _write(file, frame, parts, {"dimension": self.dimension, "stamp": stamp})
+                _write(file, parts, {"dimension": self.dimension, "stamp": stamp})
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -378,8 +306,6 @@ class CodeIndex:
         index = cls(dimension, exact_rows=exact_rows)
         try:
             columns = _read(path, {"dimension": dimension, "stamp": stamp})
-            if "mean" in columns:
-                index._frame = Frame(columns.pop("mean"), columns.pop("rotation"))
             if columns:
                 index._segments = [
                     Segment.full({name: column[start : start + SEGMENT_ROWS] for name, column in columns.items()})
@@ -390,23 +316,23 @@ class CodeIndex:
             return None
         return index
 
-    def _columns(self, rows: Ints, owners: Ints, vectors: Floats) -> Columns:
-        if self._frame is not None:
-            return self._frame.encode(rows, owners, vectors)
-        return {"rows": rows, "owners": owners, "vectors": vectors, "norms": _norms(vectors).astype(np.float32)}
-
     def _add(self, rows: Ints, owners: Ints, vectors: Floats) -> None:
-        batch = self._columns(rows, owners, vectors)  # the dear part, before the lock
+        batch = _columns(rows, owners, vectors, self._codes_with(len(rows)))  # the dear part, before the lock
         with self._lock:
             if int(rows.min()) <= self._top_row:
                 known = [segment.columns["rows"][: segment.count] for segment in self._segments]
                 self._bury([np.flatnonzero(np.isin(column, rows)) for column in known])
-            if self._frame is None and len(self) + len(rows) > self._exact_rows:
-                self._train(vectors)
-            if self._frame is not None and "vectors" in batch:
-                batch = self._columns(rows, owners, vectors)
+            coded = self._codes_with(len(rows))
+            if coded != ("codes" in batch):
+                batch = _columns(rows, owners, vectors, coded)
+            if coded:
+                self._change_over()
             self._append(batch)
             self._top_row = max(self._top_row, int(rows.max()))
+
+    def _codes_with(self, more: int) -> bool:
+        """Whether an index with so many more rows holds codes; one that does goes on with them while it has rows."""
+        return len(self) + more > self._exact_rows or bool(self._segments and self._segments[0].coded)
 
     def _append(self, batch: Columns) -> None:
         done, count = 0, len(batch["rows"])
@@ -416,13 +342,12 @@ class CodeIndex:
                 self._segments.append(Segment.room(size, batch))
             done += self._segments[-1].append(batch, done)
 
-    def _train(self, coming: Floats) -> None:
-        """Change over to codes; searches under way keep the old segments."""
-        old = [segment.compacted().columns for segment in self._segments]
-        self._frame = Frame.train(np.concatenate([*(columns["vectors"] for columns in old), coming]))
-        self._segments = []
+    def _change_over(self) -> None:
+        """From full vectors to codes; searches under way keep the old segments."""
+        old = [segment.compacted().columns for segment in self._segments if not segment.coded]
+        self._segments = [segment for segment in self._segments if segment.coded]
         for columns in old:
-            self._append(self._columns(columns["rows"], columns["owners"], columns["vectors"]))
+            self._append(_columns(columns["rows"], columns["owners"], columns["vectors"], True))
 
     def _bury(self, doomed: list[Ints]) -> None:
         """Mark rows of each segment dead; rewrite what is more than half dead, so that memory follows the living."""
@@ -432,10 +357,10 @@ class CodeIndex:
         lasting = [segment for segment in self._segments if segment.count > segment.dead]
         self._segments = [one.compacted() if 2 * one.dead > one.count else one for one in lasting]
 
-    def _visible(self, allowed: Allowed | None) -> tuple[Frame | None, list[Part]]:
-        """The frame and the rows a search may return, at one moment."""
+    def _visible(self, allowed: Allowed | None) -> list[Part]:
+        """The rows a search may return, at one moment."""
         with self._lock:
-            frame, seen = self._frame, [(segment, segment.count) for segment in self._segments]
+            seen = [(segment, segment.count) for segment in self._segments]
         keys = None if allowed is None or callable(allowed) else _distinct(allowed)
         parts: list[Part] = []
         for segment, count in seen:
@@ -447,14 +372,12 @@ class CodeIndex:
                 kept = np.flatnonzero(live) if kept is None else kept[live[kept]]
             if kept is None or len(kept):
                 parts.append(Part(segment, count, kept))
-        return frame, parts
+        return parts
 
 
-def _write(file: IO[bytes], frame: Frame | None, parts: list[Part], facts: dict[str, Any]) -> None:
+def _write(file: IO[bytes], parts: list[Part], facts: dict[str, Any]) -> None:
     """Columns on 64-byte bounds, a description of them, and last the trailer, so that a torn file has none."""
     pieces: dict[str, Iterable[NDArray[Any]]] = {}
-    if frame is not None:
-        pieces = {"mean": [frame.mean], "rotation": [frame.rotation]}
     for name in parts[0].segment.columns if parts else ():
         pieces[name] = (part.column(name) for part in parts)
     crc, stated = 0, dict[str, Any]()
