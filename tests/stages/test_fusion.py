@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.domain.ranking import Hit, RankedList
+from recollect.domain.ranking import Hit, Passage, RankedList
 from recollect.stages.fusion import FUSIONS, convex, fuse, ranks, reachable, rrf, scaled
 
 
@@ -154,6 +154,17 @@ def test_lists_can_have_norms_of_their_own_and_a_least_range() -> None:
     got = {one.id: {part.list: part.value for part in one.contributions} for one in fused}
     assert got["a"] == pytest.approx({"lexical": 0.3, "dense": 0.7})
     assert got["b"] == pytest.approx({"lexical": 0.075, "dense": 0.7 * (1 - 0.1 / 0.4), "bridge": 0.1})
+
+
+@pytest.mark.covers("fusion.convex")
+@pytest.mark.parametrize(("in_passages", "least"), [(0, 0.4), (1, 0.4), (2, 0.2), (3, 0.2)])
+def test_the_least_range_of_best_passages_is_half_as_wide(in_passages: int, least: float) -> None:
+    hits = [
+        Hit(id, score, Passage(0, 9) if place < in_passages else None)
+        for place, (id, score) in enumerate({"a": 0.6, "b": 0.55, "c": 0.5}.items())
+    ]
+    fused = convex([RankedList("dense", tuple(hits), 1.0)], norms={"dense": "minmax"}, ranges={"dense": 0.4})
+    assert {one.id: one.score for one in fused} == pytest.approx({"a": 1, "b": 1 - 0.05 / least, "c": 1 - 0.1 / least})
 
 
 @pytest.mark.covers("fusion.convex")

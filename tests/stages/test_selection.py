@@ -93,6 +93,22 @@ def test_a_near_duplicate_of_a_better_one_is_skipped_and_a_different_fact_is_not
     assert [(one.id, one.reason) for one in dropped] == [("m1", "near-duplicate of m0")]
 
 
+def test_of_two_that_say_the_same_and_score_the_same_the_newer_one_may_stay() -> None:
+    text = "SQLite WAL is important"
+    old = Candidate(Memory("m0", text, created_at=NOW - timedelta(days=9)), 0.5)
+    new = Candidate(Memory("m1", text, created_at=NOW - timedelta(days=2)), 0.5)
+    oldest = Candidate(Memory("m2", text, created_at=NOW - timedelta(days=20)), 0.5)
+    assert [one.id for one in distinct([old, new], pool(), QUESTION)[0]] == ["m0"]
+    kept, dropped = distinct([old, candidate("x"), new, oldest], pool(), QUESTION, latest=True)
+    assert [one.id for one in kept] == ["m1", "x"]
+    assert [(one.id, one.reason) for one in dropped] == [
+        ("m0", "near-duplicate of m1"),
+        ("m2", "near-duplicate of m1"),
+    ]
+    better = replace(old, score=0.6)
+    assert [one.id for one in distinct([better, new], pool(), QUESTION, latest=True)[0]] == ["m0"]
+
+
 @pytest.mark.covers("budget.tokens", "two-stage.top3")
 def test_top_returns_as_many_as_asked() -> None:
     five = [candidate(id) for id in "abcde"]

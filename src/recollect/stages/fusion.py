@@ -85,7 +85,8 @@ def convex(
     "tm2c2" scales from the list's theoretical minimum (`minimums`; 0 where not given) to its maximum in this
     query; "minmax" from its smallest to its largest score, both so that the best has 1; "raw" takes scores that lie
     between 0 and 1 as they are. `norms` chooses for single lists. `ranges` gives a list the least distance that may
-    be stretched to 1, so that a list that cannot decide does not pretend to. `gaps` tells for lists how far their best
+    be stretched to 1, so that a list that cannot decide does not pretend to; half of it where most hits are the best
+    passages of long memories. `gaps` tells for lists how far their best
     usually stands above their tenth: a list that is clearer than usual counts more in this query, the others less.
     alpha, where given, is the share of the list `alpha_of`; the others divide the rest in the proportion of their
     weights.
@@ -98,7 +99,7 @@ def convex(
         kind = chosen.get(ranked.name, norm)
         high = 1.0 if kind == "raw" else max(scores)
         low = {"minmax": min(scores), "raw": 0.0}.get(kind, floors.get(ranked.name, 0.0))
-        spread = max(high - low, least.get(ranked.name, 0.0))
+        spread = max(high - low, least.get(ranked.name, 0.0) * _variation(ranked.hits))
         shares[ranked.name] = [1.0 + (score - high) / spread if spread > 0 else 1.0 for score in scores]
     given: dict[str, list[Contribution]] = {}
     for ranked in _by_gap(voting, shares, gaps or {}):
@@ -166,6 +167,11 @@ def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[Ranked
         RankedList(one.name, one.hits, alpha if one.name == alpha_of else (1 - alpha) * one.weight / rest)
         for one in lists
     ]
+
+
+def _variation(hits: Sequence[Hit]) -> float:
+    """How much scores vary, against those of whole memories: the best of a dozen passages varies half as much."""
+    return 0.5 if 2 * sum(hit.passage is not None for hit in hits) > len(hits) else 1.0
 
 
 def _by_gap(

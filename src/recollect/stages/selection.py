@@ -63,9 +63,10 @@ def distinct(
     *,
     overlap: Annotated[float, Range(0, 1)] = 0.7,
     considered: Annotated[int, Range(1, 200)] = 20,
+    latest: bool = False,
 ) -> Selected:
     """A near-duplicate of a better candidate is skipped. Only the first `considered` are compared: what stands below
-    them cannot be returned, unless very many are asked for."""
+    them cannot be returned, unless very many are asked for. latest: where both score the same, the newer one stays."""
     kept: list[Candidate] = []
     dropped: list[Dropped] = []
     bits: dict[str, int] = {}
@@ -76,8 +77,11 @@ def distinct(
         if twin is None:
             kept.append(one)
             looks.append(look)
-        else:
-            dropped.append(Dropped(one.id, "distinct", one.score, f"near-duplicate of {twin.id}"))
+            continue
+        if latest and one.score == twin.score and one.memory.created_at > twin.memory.created_at:
+            place = kept.index(twin)
+            one, twin, kept[place], looks[place] = twin, one, one, look
+        dropped.append(Dropped(one.id, "distinct", one.score, f"near-duplicate of {twin.id}"))
     return [*kept, *candidates[considered:]], dropped
 
 
