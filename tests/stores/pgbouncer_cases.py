@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -20,12 +19,6 @@ pytestmark = pytest.mark.postgres
 
 THREADS = 12
 WRITES = 10
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    yield shared_server().kept("a test of its own")
-    shared_server().end_of_test()
 
 
 def test_a_pooler_is_seen_and_nobody_listens_through_it(address: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from recollect.domain.memory import Memory
 from recollect.ports import Store
 from recollect.stores.postgres import listening
 from recollect.stores.postgres.opening import open_postgres
-from tests.postgres_server import PATIENCE_S, eventually, running_server, shared_server
+from tests.postgres_server import PATIENCE_S, eventually, running_server
 
 pytestmark = pytest.mark.postgres
 
@@ -64,19 +63,6 @@ sys.stdin.read()
 working.stop()
 store.close()
 """
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    yield shared_server().kept("a test of its own")
-    shared_server().end_of_test()
-
-
-@pytest.fixture
-def store(address: str) -> Iterator[Store]:
-    opened = open_postgres(address)
-    yield opened
-    opened.close()
 
 
 class Process:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,12 +26,6 @@ TENANTS = {"memories", "texts", "vectors", "outbox", "links", "tombstones", "ter
 EAST = np.array([1, 0], dtype=np.float32)
 NAMED = re.compile(rf"(?:\b(?:FROM|JOIN|USING|UPDATE)|,)\s+(?:{'|'.join(sorted(TENANTS))})\s+(?:AS\s+)?([a-z])\b")
 """A tenants' table with its alias; a table without one is joined with nothing."""
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    yield shared_server().kept("a test of its own")
-    shared_server().end_of_test()
 
 
 def test_every_key_of_a_tenants_table_begins_with_the_tenant(address: str) -> None:

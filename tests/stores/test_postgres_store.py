@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,16 +13,17 @@ import pytest
 
 from recollect.adapters import open_store
 from recollect.domain.changes import Erase, Put
-from recollect.domain.errors import Corrupt, InvalidInput, StoreTooNew, StoreUnavailable, Timeout
+from recollect.domain.errors import Corrupt, InvalidInput, StoreTooNew, StoreUnavailable
 from recollect.domain.memory import Memory, Scope, content_hash
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
-from recollect.ports import Embedded, Store
+from recollect.ports import Embedded, EmbeddingProgress, Store
 from recollect.stores.memory import open_memory
-from recollect.stores.postgres import care, lexemes, nearest
+from recollect.stores.postgres import care, lexemes, nearest, outbox, vectors
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.address import masked, parsed
 from recollect.stores.postgres.filters import without_idle_times
+from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.postgres.schema import MIGRATIONS
 from tests.postgres_server import OWNER, shared_server
@@ -31,19 +31,6 @@ from tests.postgres_server import OWNER, shared_server
 pytestmark = pytest.mark.postgres
 ALL = Filter()
 SECRET = "pass%2Fw0rd"
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    yield shared_server().kept("a test of its own")
-    shared_server().end_of_test()
-
-
-@pytest.fixture
-def store(address: str) -> Iterator[Store]:
-    opened = open_postgres(address)
-    yield opened
-    opened.close()
 
 
 def schema_of(address: str) -> str:
@@ -244,22 +231,68 @@ def test_nothing_is_left_behind_in_a_session(store: Store, address: str, monkeyp
 # --- the shared outbox --------------------------------------------------------------------------------------------
 
 
-def test_a_new_model_may_take_longer_than_a_write_to_be_asked_for_everything() -> None:
-    address = shared_server().fresh()
-    with_time = open_postgres(address)
-    with_time.records.write([Put(memory) for memory in notes(3)])
-    with_time.close()
-    schema = schema_of(address)
-    shared_server().execute(
-        f"CREATE FUNCTION {schema}.slowly() RETURNS trigger LANGUAGE plpgsql AS"
-        " $$ BEGIN PERFORM pg_sleep(2.5); RETURN NULL; END $$",
-        f"CREATE TRIGGER slowly BEFORE INSERT ON {schema}.outbox EXECUTE FUNCTION {schema}.slowly()",
-    )
-    store = open_postgres(address, wait_s=2.0)
+def test_between_the_pieces_in_which_a_new_model_is_asked_others_write(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "AT_ONCE", 4)
     assert store.vectors is not None
-    assert [pending.id for pending in store.vectors.missing("m", 5)] == ["m0000", "m0001", "m0002"]
-    with pytest.raises(Timeout):
-        store.records.write([Put(Memory("m4", "a write has no longer than before"))])
+    store.records.write([Put(memory) for memory in notes(10)])
+    usual, written = outbox.enter_some, list[str]()
+
+    def and_write(writing: Writing, model: str) -> None:
+        if len(written) < 2:
+            written.append(f"w{len(written)}")
+            store.records.write([Put(Memory(written[-1], "written between two pieces"))])
+        usual(writing, model)
+
+    monkeypatch.setattr(vectors, "enter_some", and_write)
+    expected = [memory.id for memory in notes(10)] + ["w0", "w1"]
+    assert [pending.id for pending in store.vectors.missing("m", 20)] == expected
+    assert written == ["w0", "w1"]
+    assert store.care.check() == []
+
+
+def test_a_crash_while_a_new_model_is_asked_is_made_good_by_anybody(
+    store: Store, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "AT_ONCE", 4)
+    assert store.vectors is not None
+    others = [Memory("b", "of another tenant", scope=Scope("b"))]
+    store.records.write([Put(memory) for memory in [*notes(10), *others, Memory("s", "secret", sensitive=True)]])
+    usual, pieces = outbox.enter_some, list[str]()
+
+    def crash(writing: Writing, model: str) -> None:
+        pieces.append(model)
+        if len(pieces) == 2:
+            raise RuntimeError("lost")
+        usual(writing, model)
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(vectors, "enter_some", crash)
+        store.vectors.missing("m", 20)
+    assert store.care.check() == []
+    reader = open_postgres(address, read_only=True)
+    assert reader.vectors is not None
+    assert len(reader.vectors.missing("m", 20)) == 11
+    reader.close()
+    assert store.vectors.progress("m") == EmbeddingProgress(0, 11, 0)
+    bound = open_postgres(f"{address}&namespace=b")
+    assert bound.vectors is not None
+    assert [pending.id for pending in bound.vectors.missing("m", 20)] == ["b"]
+    bound.close()
+    assert store.vectors.progress("m") == EmbeddingProgress(0, 11, 0)
+    assert [pending.id for pending in store.vectors.missing("m", 20)] == [*(memory.id for memory in notes(10)), "b"]
+    assert store.care.check() == []
+
+
+def test_a_store_of_the_first_version_knows_its_models_as_asked() -> None:
+    address = shared_server().fresh()
+    open_postgres(address, migrations=MIGRATIONS[:1]).close()
+    shared_server().execute(f"INSERT INTO {schema_of(address)}.models (name) VALUES ('m')")
+    store = open_postgres(address)
+    assert store.vectors is not None
+    assert store.vectors.progress("m") == EmbeddingProgress(0, 0, 0)
+    assert store.care.stats().schema_version == len(MIGRATIONS)
     store.close()
 
 

@@ -125,7 +125,7 @@ def _links(connection: Connection, _tokens: Tokens) -> Found:
 
 
 OUTBOX = """
-SELECT model, count(*) FROM models CROSS JOIN memories m
+SELECT model, count(*) FROM (SELECT model FROM models WHERE entered_number IS NULL) models CROSS JOIN memories m
 LEFT JOIN LATERAL (
     SELECT 1 AS held FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number AND v.model = models.model
     LIMIT 1

@@ -5,40 +5,64 @@ Workers of many processes share the backlog: whoever lists entries leases them f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from recollect.domain.memory import content_hash
 from recollect.ports import EmbeddingProgress, Pending
-from recollect.stores.postgres.connection import Connection, one, rows, run
+from recollect.stores.postgres.connection import EVERYONE, Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing, totals
 from recollect.stores.sqlite.outbox import FIRST_RETRY_MS, LAST_RETRY_MS
 
 LEASE_MS = 60_000
-REGISTER_MS = 600_000
-"""So long a new model may take to be asked for everything; a write need not wait as long, and then says so."""
+AT_ONCE = 5_000
+"""So many memories a new model is asked for in one transaction, between which writers have their turn."""
 
 
-def register(writing: Writing, model: str) -> int:
-    """The number of a model; a new one is asked for all memories that are there."""
-    known = model_of(writing.connection, model)
-    if known is None:
-        writing.lock_all()
-        known = model_of(writing.connection, model)
-    if known is None:
-        number = one(writing.connection, "INSERT INTO models (name) VALUES (%s) RETURNING model", (model,))
-        run(writing.connection, f"SET LOCAL statement_timeout = {REGISTER_MS}")
-        run(
-            writing.connection,
-            "INSERT INTO outbox (namespace, number, model) SELECT namespace, number, %s FROM memories"
-            " WHERE sensitive = 0",
-            (number,),
-        )
-        writing.left_work = True
-        return int(number)
-    return known[0]
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that is known."""
+
+    number: int
+    dimension: int | None
+    entered: bool
+    """It has been asked for every memory that was there before it; until then nobody has vectors of it."""
 
 
-def model_of(connection: Connection, model: str) -> tuple[int, int | None] | None:
-    """Number and dimension of a model that is known."""
-    return one(connection, "SELECT model, dimension FROM models WHERE name = %s", (model,))
+def model_of(connection: Connection, model: str) -> Model | None:
+    """What is known of a model."""
+    found = one(connection, "SELECT model, dimension, entered_number IS NULL FROM models WHERE name = %s", (model,))
+    return None if found is None else Model(*found)
+
+
+def enter_some(writing: Writing, model: str) -> None:
+    """Make a model known and ask it for some of the memories that were there before it, if any are left.
+
+    From then on every write enters its own. The place up to which the model was asked is kept with it, so that anybody
+    goes on after a crash. Memories of all tenants are entered, also by a store that is bound to one: none is read.
+    """
+    connection = writing.connection
+    writing.lock_all()
+    # Every place lies behind this one. Whoever made the model known before is right too.
+    run(
+        connection,
+        "INSERT INTO models (name, entered_namespace, entered_number) VALUES (%s, '', 0) ON CONFLICT DO NOTHING",
+        (model,),
+    )
+    run(connection, "SELECT set_config('recollect.namespace', %s, true)", (EVERYONE,))
+    asked, namespace, number = one(
+        connection,
+        "WITH piece AS MATERIALIZED (SELECT m.namespace, m.number, m.sensitive, model FROM memories m, models"
+        " WHERE name = %(model)s AND (m.namespace, m.number) > (entered_namespace, entered_number)"
+        " ORDER BY m.namespace, m.number LIMIT %(limit)s),"
+        " entered AS (INSERT INTO outbox (namespace, number, model)"
+        " SELECT namespace, number, model FROM piece WHERE sensitive = 0 ON CONFLICT DO NOTHING),"
+        " last AS (SELECT namespace, number FROM piece ORDER BY namespace DESC, number DESC LIMIT 1)"
+        " SELECT count(*), (SELECT namespace FROM last), (SELECT number FROM last) FROM piece",
+        {"model": model, "limit": AT_ONCE},
+    )
+    writing.left_work = asked < AT_ONCE
+    last = (None, None) if writing.left_work else (namespace, number)
+    run(connection, "UPDATE models SET entered_namespace = %s, entered_number = %s WHERE name = %s", (*last, model))
 
 
 def claim(connection: Connection, model: int, worker: int, limit: int, now_ms: int) -> list[Pending]:
@@ -61,9 +85,9 @@ def claim(connection: Connection, model: int, worker: int, limit: int, now_ms: i
     return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
 
 
-def look(connection: Connection, model: int | None, limit: int, now_ms: int) -> list[Pending]:
+def look(connection: Connection, model: Model | None, limit: int, now_ms: int) -> list[Pending]:
     """The same without leasing, for a store that may only read; a model unheard of waits for everything."""
-    if model is None:
+    if model is None or not model.entered:
         sql, values = "SELECT id, content, 0 FROM memories WHERE sensitive = 0 ORDER BY number LIMIT %s", (limit,)
     else:
         sql = (
@@ -71,7 +95,7 @@ def look(connection: Connection, model: int | None, limit: int, now_ms: int) -> 
             " JOIN memories m ON m.namespace = o.namespace AND m.number = o.number"
             " WHERE o.model = %s AND o.retry_at <= %s ORDER BY o.attempts, o.number LIMIT %s"
         )
-        values = (model, now_ms, limit)
+        values = (model.number, now_ms, limit)
     found = rows(connection, sql, values)
     return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
 
@@ -97,12 +121,12 @@ def progress(connection: Connection, model: str) -> EmbeddingProgress:
     """Done, waiting and failed for one model."""
     able = totals(connection)[1]
     known = model_of(connection, model)
-    if known is None:
+    if known is None or not known.entered:
         return EmbeddingProgress(0, able, 0)
     pending, failed = one(
         connection,
         "SELECT count(*) FILTER (WHERE attempts = 0), count(*) FILTER (WHERE attempts > 0)"
         " FROM outbox WHERE model = %s",
-        (known[0],),
+        (known.number,),
     )
     return EmbeddingProgress(able - int(pending) - int(failed), int(pending), int(failed))

@@ -9,7 +9,7 @@ from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
 from recollect.stores.postgres.connection import Connection, Server, one, run, search_path
-from recollect.stores.postgres.tables import FINDERS, GRANTS, MEMORIES, TEXTS, VECTORS, WALLS
+from recollect.stores.postgres.tables import ENTERED, FINDERS, GRANTS, MEMORIES, TEXTS, VECTORS, WALLS
 
 MIGRATING = 0x5243_4C54
 """The class of the advisory lock; the schema's name is the other half of its key."""
@@ -25,8 +25,12 @@ def _first(connection: Connection) -> None:
     run(connection, "INSERT INTO secrets VALUES ('tombstones', %s)", (secrets.token_bytes(32),))
 
 
+def _second(connection: Connection) -> None:
+    connection.execute(ENTERED.encode())
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first,)
+MIGRATIONS: tuple[Migration, ...] = (_first, _second)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:

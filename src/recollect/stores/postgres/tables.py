@@ -101,6 +101,11 @@ CREATE INDEX outbox_order ON outbox (model, attempts, number);
 CREATE INDEX outbox_worker ON outbox (worker) WHERE worker <> 0;
 """
 
+# How far a model has been asked for the memories that were there before it; NULL: for all of them.
+ENTERED = """
+ALTER TABLE models ADD COLUMN entered_namespace text COLLATE "C", ADD COLUMN entered_number bigint;
+"""
+
 TEXTS = """
 CREATE TABLE texts (
     namespace text COLLATE "C" NOT NULL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from recollect.stores.postgres.filters import without_idle_times
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import nearest
-from recollect.stores.postgres.outbox import claim, look, model_of, postpone, progress, register, release
+from recollect.stores.postgres.outbox import claim, enter_some, look, model_of, postpone, progress, release
 from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
 from recollect.stores.postgres.replica import Reads
@@ -32,6 +32,7 @@ from recollect.stores.refusals import sound_matrix, wrong_dimension
 from recollect.stores.sqlite.outbox import place
 from recollect.stores.sqlite.vectors import vector_checksum
 
+Answer = TypeVar("Answer")
 Place: TypeAlias = tuple[str, int]
 """Namespace and number of a memory."""
 
@@ -75,8 +76,7 @@ class PostgresVectors:
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
         now_ms = int(self._clock() * 1000)
 
-        def work(writing: Writing) -> None:
-            number = register(writing, model)
+        def work(writing: Writing, number: int) -> None:
             matrices = _sound(writing.connection, number, entries)
             current = _current(writing.connection, entries)
             made: dict[Place, tuple[Embedded, NDArray[np.float32]]] = {}
@@ -91,21 +91,28 @@ class PostgresVectors:
                 _store(writing.connection, number, made)
 
         if entries:
-            transact(self._server, self._tokens, work)
+            self._transact(model, work)
 
     def missing(self, model: str, limit: int) -> list[Pending]:
         if limit <= 0:
             return []
         now_ms = int(self._clock() * 1000)
         if self._server.read_only:
-            return self._server.read(
-                lambda connection: look(connection, (model_of(connection, model) or (None,))[0], limit, now_ms)
-            )
+            return self._server.read(lambda connection: look(connection, model_of(connection, model), limit, now_ms))
+        return self._transact(
+            model, lambda writing, number: claim(writing.connection, number, self._worker, limit, now_ms)
+        )
 
-        def work(writing: Writing) -> list[Pending]:
-            return claim(writing.connection, register(writing, model), self._worker, limit, now_ms)
+    def _transact(self, model: str, work: Callable[[Writing, int], Answer]) -> Answer:
+        """Work with a model that has been asked for every memory; a new one is asked first, in pieces."""
 
-        return transact(self._server, self._tokens, work)
+        def attempt(writing: Writing) -> tuple[Answer] | None:
+            known = model_of(writing.connection, model)
+            return (work(writing, known.number),) if known is not None and known.entered else None
+
+        while (done := transact(self._server, self._tokens, attempt)) is None:
+            transact(self._server, self._tokens, lambda writing: enter_some(writing, model))
+        return done[0]
 
     def progress(self, model: str) -> EmbeddingProgress:
         return self._server.read(lambda connection: progress(connection, model))
@@ -123,7 +130,7 @@ class PostgresVectors:
     def stored(self, model: str, ids: Sequence[str]) -> list[Embedded]:
         def work(connection: Connection) -> dict[str, Embedded]:
             known = model_of(connection, model)
-            return _as_put(connection, known[0], list(dict.fromkeys(ids))) if known is not None and ids else {}
+            return _as_put(connection, known.number, list(dict.fromkeys(ids))) if known is not None and ids else {}
 
         found = self._server.read(work)
         return [found[id] for id in ids if id in found]
@@ -137,11 +144,11 @@ class PostgresVectors:
 def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
     """The model's number; a vector that cannot be the model's is refused."""
     known = model_of(connection, model)
-    if known is None or known[1] is None:
+    if known is None or known.dimension is None:
         return None
-    if vector.shape != (known[1],):
-        raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
-    return known[0]
+    if vector.shape != (known.dimension,):
+        raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, known.dimension)
+    return known.number
 
 
 def _sound(connection: Connection, model: int, entries: Sequence[Embedded]) -> list[NDArray[np.float32] | None]:
