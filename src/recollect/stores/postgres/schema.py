@@ -9,7 +9,7 @@ from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
 from recollect.stores.postgres.connection import Connection, Server, one, run, search_path
-from recollect.stores.postgres.tables import ENTERED, FINDERS, GRANTS, MEMORIES, TEXTS, VECTORS, WALLS
+from recollect.stores.postgres.tables import ALIKE, ENTERED, FINDERS, GRANTS, MEMORIES, TEXTS, VECTORS, WALLS
 
 MIGRATING = 0x5243_4C54
 """The class of the advisory lock; the schema's name is the other half of its key."""
@@ -26,7 +26,8 @@ def _first(connection: Connection) -> None:
 
 
 def _second(connection: Connection) -> None:
-    connection.execute(ENTERED.encode())
+    for part in (ENTERED, ALIKE):
+        connection.execute(part.encode())
 
 
 # Step n takes a schema from version n to n + 1. Released steps are never edited.

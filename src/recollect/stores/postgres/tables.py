@@ -131,7 +131,6 @@ CREATE TABLE words (
     trigrams text[] COLLATE "C" NOT NULL,
     PRIMARY KEY (namespace, word)
 ) WITH (fillfactor = 70);
-CREATE INDEX words_trigrams ON words USING gin (trigrams) WITH (gin_pending_list_limit = 256);
 CREATE TABLE counts (
     namespace text COLLATE "C" PRIMARY KEY, memories bigint NOT NULL, able bigint NOT NULL, tokens bigint NOT NULL
 ) WITH (fillfactor = 50);
@@ -214,26 +213,43 @@ BEGIN
         USING wanted, phrase;
 END $$;
 
--- Words by the Jaccard of their trigrams, best first. Whoever reaches the minimum shares so many of the trigrams asked
--- for that one of any `enough` of them is among those; the ends of words are the commonest trigrams and come last.
-CREATE FUNCTION similar_words(asked text[], minimum double precision, most bigint)
+REVOKE EXECUTE ON FUNCTION find_texts, find_any, count_texts, texts_holding, is_counted FROM PUBLIC;
+"""
+
+ALIKE = r"""
+DROP INDEX IF EXISTS words_trigrams;
+CREATE INDEX words_alike ON words USING gin (array_to_tsvector(trigrams)) WITH (gin_pending_list_limit = 256);
+
+-- Words by the Jaccard of their trigrams, best first. Whoever reaches the minimum has at least `needed` of the trigrams
+-- asked for, and so two of any `size - needed + 2` of them (pairs find, so that few words have to be looked at), or,
+-- where one is enough or pairs would be too many, one of any `size - needed + 1`. The ends of words are the commonest
+-- trigrams and come last.
+CREATE OR REPLACE FUNCTION similar_words(asked text[], minimum double precision, most bigint)
 RETURNS TABLE (word text, likeness double precision)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     size int := cardinality(asked);
-    enough int := size - greatest(ceil(minimum * size - 1e-9), 1)::int + 1;
-    finders text[] := ARRAY(SELECT one FROM unnest(asked) one ORDER BY one LIKE '%$%', one LIMIT enough);
+    needed int := greatest(ceil(minimum * size - 1e-9), 1);
+    by_pairs boolean := needed BETWEEN 2 AND size AND size - needed <= 40;
+    finders text[] := ARRAY(
+        SELECT '''' || replace(replace(one, '\', '\\'), '''', '''''') || '''' FROM unnest(asked) one
+        ORDER BY one LIKE '%$%', one LIMIT size - needed + 1 + by_pairs::int);
+    wanted text := array_to_string(finders, ' | ');
     shared text;
 BEGIN
+    IF by_pairs THEN
+        SELECT string_agg(format('%s & (%s)', one, array_to_string(finders[place + 1:], ' | ')), ' | ') INTO wanted
+            FROM unnest(finders) WITH ORDINALITY f (one, place) WHERE place < cardinality(finders);
+    END IF;
     SELECT string_agg(format('(%L = ANY (w.trigrams))::int', one), ' + ') INTO shared FROM unnest(asked) one;
     RETURN QUERY EXECUTE 'SELECT word, likeness FROM (SELECT DISTINCT w.word,'
         ' s.shared::double precision / (cardinality(w.trigrams) + $1 - s.shared) AS likeness FROM words w,'
-        ' LATERAL (SELECT ' || shared || ' AS shared OFFSET 0) s WHERE w.trigrams && $2 AND is_counted(w.namespace)'
+        ' LATERAL (SELECT ' || shared || ' AS shared OFFSET 0) s'
+        ' WHERE array_to_tsvector(w.trigrams) @@ $2 AND is_counted(w.namespace)'
         ' AND cardinality(w.trigrams) BETWEEN $1 * $3 - 1e-9 AND $1 / greatest($3, 1e-9) + 1e-9) found'
-        ' WHERE likeness >= $3 ORDER BY likeness DESC, word LIMIT $4' USING size, finders, minimum, most;
+        ' WHERE likeness >= $3 ORDER BY likeness DESC, word LIMIT $4' USING size, wanted::tsquery, minimum, most;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION find_texts, find_any, count_texts, texts_holding, similar_words, is_counted FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION similar_words FROM PUBLIC;
 """
 
 TENANT = (

@@ -1,0 +1,48 @@
+"""Look-alike words: whatever pairs of trigrams find, it is what looking at every word would have found."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from recollect.domain.changes import Put
+from recollect.domain.memory import Memory
+from recollect.ports import Store
+from recollect.stores.memory import open_memory
+
+pytestmark = pytest.mark.postgres
+
+LETTERS = "abcde"
+
+
+def some_words(chance: random.Random) -> list[str]:
+    """Of every length from one letter to far beyond what is asked for by pairs, of few letters so that they share."""
+    made = ["".join(chance.choices(LETTERS, k=1 + number % 12)) for number in range(150)]
+    long = ["".join(chance.choices("abcdefghij", k=70)) for _ in range(4)]
+    return [
+        *made,
+        *long,
+        *(word[:60] + "z" + word[61:] for word in long),
+        "мемори",
+        "меморы",
+        "naïveté",
+        "o'clock",
+        "$a",
+    ]
+
+
+@pytest.mark.parametrize("minimum", [0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
+def test_pairs_of_trigrams_lose_no_word(store: Store, minimum: float) -> None:
+    chance = random.Random(7)
+    words = some_words(chance)
+    oracle = open_memory()
+    for each in (store, oracle):
+        each.records.write([Put(Memory(f"m{number}", word)) for number, word in enumerate(words)])
+    assert store.text is not None and oracle.text is not None
+    found = 0
+    for word in [*chance.sample(words, 60), *words[-13:], "мемора", "zzzz"]:
+        expected = oracle.text.similar(word, minimum, 12)
+        assert store.text.similar(word, minimum, 12) == expected, word
+        found += len(expected)
+    assert found > 70
