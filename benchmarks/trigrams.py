@@ -31,6 +31,7 @@ from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.tables import ALIKE, FINDERS, MEMORIES, TEXTS
 
 THRESHOLDS = (0.3, 0.25)
+CYRILLIC = "\u043f\u0430\u043c\u044f\u0442\u044c"
 Connection = psycopg.Connection[Any]
 
 
