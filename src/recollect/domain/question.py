@@ -39,19 +39,25 @@ class Filter:
     exclude: frozenset[str] = frozenset()
     only: frozenset[str] | None = None
 
+    def __post_init__(self) -> None:
+        """Times are cut down once, not for every memory that is looked at."""
+        for name, moment in (("after", self.after), ("before", self.before)):
+            if moment is not None:
+                object.__setattr__(self, name, whole_milliseconds(moment))
+
     def allows(self, memory: Memory) -> bool:
         """The meaning of a filter: the memory store asks it, the others compile it."""
-        scope, tags = memory.scope, set(memory.tags)
+        scope = memory.scope
         return (
             scope.namespace == self.namespace
             and (self.project is None or scope.project == self.project)
             and (not self.sessions or scope.session in self.sessions)
             and (not self.types or memory.type in self.types)
             and memory.type not in self.without_types
-            and tags.issuperset(self.tags)
-            and tags.isdisjoint(self.without_tags)
-            and (self.after is None or memory.created_at >= whole_milliseconds(self.after))
-            and (self.before is None or memory.created_at < whole_milliseconds(self.before))
+            and (not self.tags or set(self.tags).issubset(memory.tags))
+            and (not self.without_tags or set(self.without_tags).isdisjoint(memory.tags))
+            and (self.after is None or memory.created_at >= self.after)
+            and (self.before is None or memory.created_at < self.before)
             and memory.id not in self.exclude
             and (self.only is None or memory.id in self.only)
         )
