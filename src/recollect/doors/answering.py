@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from recollect.domain.errors import InvalidInput, ModelUnavailable
+from recollect.domain.errors import InvalidInput
 from recollect.domain.recall import Recall, RecallHit
 from recollect.engine import Engine
 from recollect.ports import TextIndex
@@ -117,19 +117,10 @@ def language_model(settings: Settings) -> Complete | None:
     """The configured OpenAI-shaped chat endpoint as a function, or None where none is configured."""
     if not settings.language_model:
         return None
-    from recollect.encoders.endpoint import Endpoint
+    from recollect.encoders.chat import Chat
 
-    endpoint = Endpoint(settings.language_model, settings.language_model_key, suffix="/chat/completions")
-
-    def complete(prompt: str) -> str:
-        payload = {
-            "model": settings.language_model_name,
-            "messages": [{"role": "user", "content": prompt}],
-            "temperature": 0,
-        }
-        return endpoint.ask(payload, _said, MODEL_SECONDS, attempts=2)
-
-    return complete
+    chat = Chat(settings.language_model, settings.language_model_key, settings.language_model_name)
+    return lambda prompt: chat.ask(prompt, seconds=MODEL_SECONDS)
 
 
 def prompt_for(question: str, hits: Sequence[RecallHit]) -> str:
@@ -236,14 +227,3 @@ def _citation(number: int, hit: RecallHit, quote: str) -> Citation:
     text = " ".join(quote.split())
     shown = text if len(text) <= QUOTE_CHARACTERS else text[: QUOTE_CHARACTERS - 1].rstrip() + "…"
     return Citation(number, hit.id, shown, hit.memory.type, hit.memory.created_at, hit.memory.source)
-
-
-def _said(answer: Any) -> str:
-    """The text in a chat completion."""
-    try:
-        content = answer["choices"][0]["message"]["content"]
-    except (KeyError, IndexError, TypeError):
-        content = None
-    if not isinstance(content, str):
-        raise ModelUnavailable("the answer holds no message", "check that it is an OpenAI-shaped chat endpoint")
-    return content

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from recollect.domain.errors import ModelUnavailable, Timeout
+from recollect.encoders.chat import said
 from recollect.encoders.endpoint import Endpoint, mapping, number
 from recollect.encoders.session import ModelFiles, OnnxModel
 from recollect.encoders.vectors import clean
@@ -141,7 +142,7 @@ class JudgeReranker:
         messages = [{"role": "system", "content": _TASK}, {"role": "user", "content": judge_prompt(query, texts)}]
         payload = {"model": self._model, "messages": messages, "temperature": 0}
         try:
-            return self._endpoint.ask(payload, lambda answer: parse_scores(_said(answer), len(texts)), _wait(budget_ms))
+            return self._endpoint.ask(payload, lambda answer: parse_scores(said(answer), len(texts)), _wait(budget_ms))
         except Timeout:
             return []
 
@@ -187,18 +188,6 @@ def _grades(value: Any) -> list[float] | None:
         return _grades({str(entry.get("number")): entry.get("score") for entry in entries})
     grades = [number(entry) for entry in entries]
     return None if None in grades else [min(10.0, max(0.0, grade)) for grade in cast("list[float]", grades)]
-
-
-def _said(answer: Any) -> str:
-    try:
-        content = answer["choices"][0]["message"]["content"]
-    except (KeyError, IndexError, TypeError):
-        content = None
-    if not isinstance(content, str):
-        raise ModelUnavailable(
-            "the answer holds no message", "check that the address is an OpenAI-shaped chat endpoint"
-        )
-    return content[:100_000]
 
 
 def _wait(budget_ms: float | None) -> float:

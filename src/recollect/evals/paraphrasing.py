@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from recollect.domain.errors import ModelUnavailable
-from recollect.encoders.endpoint import Endpoint
+from recollect.encoders.chat import Chat
 from recollect.evals.strata import Paraphrase
 from recollect.settings import Settings
 
@@ -23,24 +21,10 @@ def configured(settings: Settings) -> Paraphrase | None:
     """The language model of the settings, or None where there is none."""
     if not settings.language_model:
         return None
-    endpoint = Endpoint(settings.language_model, settings.language_model_key, suffix="/chat/completions")
+    chat = Chat(settings.language_model, settings.language_model_key, settings.language_model_name)
 
     def ask(text: str) -> str:
         note = json.dumps({"note": text[:LONGEST_TEXT]}, ensure_ascii=False)
-        messages = [{"role": "system", "content": TASK}, {"role": "user", "content": note}]
-        payload = {"model": settings.language_model_name, "messages": messages, "temperature": 0}
-        return endpoint.ask(payload, _said, SECONDS, attempts=2)
+        return " ".join(chat.ask(note, task=TASK, seconds=SECONDS).split())[:LONGEST_QUESTION]
 
     return ask
-
-
-def _said(answer: Any) -> str:
-    try:
-        said = answer["choices"][0]["message"]["content"]
-    except (KeyError, IndexError, TypeError):
-        said = None
-    if not isinstance(said, str):
-        raise ModelUnavailable(
-            "the answer holds no message", "check that the address is an OpenAI-shaped chat endpoint"
-        )
-    return " ".join(said.split())[:LONGEST_QUESTION]
