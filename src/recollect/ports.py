@@ -254,6 +254,10 @@ class VectorIndex(Protocol):
         """
         ...
 
+    def forget(self, model: str) -> None:
+        """Drop all vectors of a model and the failures with them: every memory waits for it again."""
+        ...
+
 
 class LinkIndex(Protocol):
     """Finds what is connected."""
@@ -392,4 +396,30 @@ class Reranker(Protocol):
 
     def score(self, query: str, texts: Sequence[str], budget_ms: float | None = None) -> list[float]:
         """One number per text, higher is better; fewer numbers than texts when the time ran out."""
+        ...
+
+
+MARKS = "concepts:"
+"""How the ids of extractors begin: what stands in a vector index under such a name is looked up, never searched."""
+
+Stretch: TypeAlias = tuple[int, int]
+"""Where a piece of a text begins and ends, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concepts:
+    """What stands in a text by name: what the text is about, where it says so, and what else it names."""
+
+    about: Stretch | None = None
+    names: tuple[Stretch, ...] = ()
+
+
+class Extractor(Protocol):
+    """Reads a text and marks what it names. `id` names the model and is stored with what it marked."""
+
+    @property
+    def id(self) -> str: ...
+
+    def extract(self, text: str) -> Concepts:
+        """Stretches of this text, never anything else. ModelUnavailable or Timeout where there is no usable answer."""
         ...

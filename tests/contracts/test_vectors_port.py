@@ -356,3 +356,23 @@ def test_stored_vectors_come_back_bit_for_bit(store: Store, vectors: VectorIndex
     assert [one.id for one in vectors.stored("model", [none.id, whole.id, cut.id])] == [cut.id]
     vectors.put("model", found)
     assert vectors.progress("model") == EmbeddingProgress(done=1, pending=2, failed=0)
+
+
+def test_a_forgotten_model_is_as_if_it_had_never_been_asked(store: Store, vectors: VectorIndex) -> None:
+    kept, dropped, broken = fill(store, 3)
+    secret = note("secret", sensitive=True)
+    put(store, secret)
+    vectors.put("model", [embedded(kept, EAST), embedded(dropped, EAST, EAST, passages=((0, 3), (3, 5)))])
+    vectors.put("model", [failed(broken)])
+    vectors.put("other", [embedded(kept, EAST)])
+    assert found(vectors) == [kept.id, dropped.id]
+    vectors.forget("model")
+    vectors.forget("never heard of")
+    assert found(vectors) == [] and vectors.models() == ["other"]
+    assert vectors.progress("model") == EmbeddingProgress(done=0, pending=3, failed=0)
+    assert vectors.missing("model", 10) == [pending(kept), pending(dropped), pending(broken)]
+    assert [hit.id for hit in hits(vectors, "other")] == [kept.id]
+    assert [hit.id for hit in store.records.recent(ALL, 10, embedded=True)] == [kept.id]
+    assert store.care.check() == []
+    vectors.put("model", [embedded(dropped, EAST)])
+    assert found(vectors) == [dropped.id]

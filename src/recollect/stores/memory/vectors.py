@@ -69,6 +69,13 @@ class MemoryVectors:
             if (kept := contents.vectors.get((model, id))) is not None
         ]
 
+    def forget(self, model: str) -> None:
+        with self._shelf.lock:
+            draft = self._shelf.contents.copy()
+            draft.vectors = {key: kept for key, kept in draft.vectors.items() if key[0] != model}
+            draft.failures = {key: kept for key, kept in draft.failures.items() if key[0] != model}
+            self._shelf.contents = draft
+
     def _contents(self) -> Contents:
         with self._shelf.lock:
             return self._shelf.contents

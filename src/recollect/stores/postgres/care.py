@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import sql
 
 from recollect.domain.errors import Conflict, InvalidInput
-from recollect.ports import Finding, Graves, StoreStats
+from recollect.ports import MARKS, Finding, Graves, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.postgres.checks import find_all
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
@@ -171,7 +171,11 @@ def _large_models(connection: Connection) -> list[tuple[int, int]]:
         " FROM pg_class c WHERE c.oid = 'vectors'::regclass",
     ):
         return []
-    known = rows(connection, "SELECT model, dimension FROM models WHERE dimension <= %s", (INDEXED_DIMENSIONS,))
+    known = rows(
+        connection,
+        "SELECT model, dimension FROM models WHERE dimension <= %s AND NOT starts_with(name, %s)",
+        (INDEXED_DIMENSIONS, MARKS),
+    )
     return [
         (model, dimension)
         for model, dimension in known

@@ -16,6 +16,8 @@ from recollect.stores.sqlite.outbox import FIRST_RETRY_MS, LAST_RETRY_MS
 LEASE_MS = 60_000
 AT_ONCE = 5_000
 """So many memories a new model is asked for in one transaction, between which writers have their turn."""
+FORGET_MS = 600_000
+"""So long it may take to forget all that a model made; a write need not wait as long, and then says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,23 @@ def enter_some(writing: Writing, model: str) -> None:
     writing.left_work = asked < AT_ONCE
     last = (None, None) if writing.left_work else (namespace, number)
     run(connection, "UPDATE models SET entered_namespace = %s, entered_number = %s WHERE name = %s", (*last, model))
+
+
+def forget(writing: Writing, model: str) -> None:
+    """Drop all that a model made: every memory waits for it again; in a store bound to a tenant, the tenant's."""
+    writing.lock_all()
+    known = model_of(writing.connection, model)
+    if known is None:
+        return
+    run(writing.connection, f"SET LOCAL statement_timeout = {FORGET_MS}")
+    for table in ("vectors", "outbox"):
+        run(writing.connection, f"DELETE FROM {table} WHERE model = %s", (known.number,))
+    run(
+        writing.connection,
+        "INSERT INTO outbox (namespace, number, model) SELECT namespace, number, %s FROM memories WHERE sensitive = 0",
+        (known.number,),
+    )
+    writing.left_work = True
 
 
 def claim(connection: Connection, model: int, worker: int, limit: int, now_ms: int) -> list[Pending]:

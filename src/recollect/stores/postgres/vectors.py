@@ -24,7 +24,7 @@ from recollect.stores.postgres.filters import without_idle_times
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import nearest
-from recollect.stores.postgres.outbox import claim, enter_some, look, model_of, postpone, progress, release
+from recollect.stores.postgres.outbox import claim, enter_some, forget, look, model_of, postpone, progress, release
 from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
 from recollect.stores.postgres.replica import Reads
@@ -134,6 +134,9 @@ class PostgresVectors:
 
         found = self._server.read(work)
         return [found[id] for id in ids if id in found]
+
+    def forget(self, model: str) -> None:
+        transact(self._server, self._tokens, lambda writing: forget(writing, model))
 
     def release(self) -> None:
         """Let other workers have what this one listed and did not finish."""

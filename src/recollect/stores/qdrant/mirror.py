@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from recollect.domain.errors import StoreUnavailable
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
-from recollect.ports import Care, Finding, Records, VectorIndex
+from recollect.ports import MARKS, Care, Finding, Records, VectorIndex
 from recollect.stores.qdrant.points import PRINT, points
 from recollect.stores.qdrant.server import Server
 
@@ -54,6 +54,13 @@ class Mirror:
             with self._lock:
                 self._owed.update(list(ids)[: MOST_REMEMBERED - len(self._owed)])
 
+    def forget(self, model: str) -> None:
+        """A model's vectors went. What Qdrant cannot drop now is swept up by a round."""
+        try:
+            self._server.forget(model)
+        except StoreUnavailable as error:
+            log.warning("Qdrant is behind: %s", error)
+
     def step(self) -> dict[str, int]:
         """Pay what is owed, then go one piece of the round."""
         with self._lock:
@@ -86,10 +93,10 @@ class Mirror:
         ]
 
     def _walk(self, repair: bool) -> Iterator[Drift]:
-        for model in self._vectors.models():
+        for model in self._models():
             for memories in self._pages():
                 yield self._compare(model, memories, repair)
-        names = {self._server.collection(model): model for model in self._vectors.models()}
+        names = {self._server.collection(model): model for model in self._models()}
         for collection in self._server.collections():
             after: str | None = None
             while True:
@@ -111,8 +118,12 @@ class Mirror:
             piece = list(ids[start : start + PAGE])
             self._server.drop_memories(piece)
             memories = self._records.fetch(piece)
-            for model in self._vectors.models():
+            for model in self._models():
                 self._compare(model, memories, repair=True)
+
+    def _models(self) -> list[str]:
+        """Those whose vectors are searched."""
+        return [model for model in self._vectors.models() if not model.startswith(MARKS)]
 
     def _compare(self, model: str, memories: Sequence[Memory], repair: bool) -> Drift:
         by_id = {memory.id: memory for memory in memories}

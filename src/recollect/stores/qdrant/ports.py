@@ -74,6 +74,10 @@ class MirroredVectors:
     def stored(self, model: str, ids: Sequence[str]) -> list[Embedded]:
         return self._vectors.stored(model, ids)
 
+    def forget(self, model: str) -> None:
+        self._vectors.forget(model)
+        self._mirror.forget(model)
+
 
 class MirroredRecords:
     """The Records port: what is replaced or erased is brought to Qdrant before the write is acknowledged."""

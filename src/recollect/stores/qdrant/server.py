@@ -95,6 +95,13 @@ class Server:
         with self._talking():
             self._client.delete(collection, models.PointIdsList(points=list(points)), wait=True)
 
+    def forget(self, model: str) -> None:
+        """Take a model's collection away, if there is one."""
+        name = self.collection(model)
+        self._known.discard(name)
+        with self._talking():
+            self._client.delete_collection(name)
+
     def drop_memories(self, ids: Sequence[str]) -> None:
         """Take every point of these memories away, whatever the model."""
         for name in self.collections():

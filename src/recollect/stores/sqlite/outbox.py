@@ -89,6 +89,24 @@ def register(writing: Writing, model: str) -> int:
     return number
 
 
+def forget(writing: Writing, model: str) -> None:
+    """Drop all that a model made: every memory waits for it again."""
+    number = writing.models.get(model)
+    if number is None:
+        return
+    last_row = (1 << ROW_BITS) - 1
+    span = place(number, 0), place(number, last_row, MAX_PASSAGES - 1)
+    owners = f"SELECT DISTINCT (place >> {PASSAGE_BITS}) & {last_row} FROM vectors WHERE place BETWEEN ? AND ?"
+    execute = writing.connection.execute
+    execute(f"UPDATE memories SET embedded = embedded - 1 WHERE row IN ({owners})", span)
+    execute(f"INSERT INTO vector_log (model, row) SELECT {number}, * FROM ({owners})", span)
+    execute("DELETE FROM vectors WHERE place BETWEEN ? AND ?", span)
+    execute("UPDATE models SET done = 0 WHERE model = ?", (number,))
+    execute("DELETE FROM outbox WHERE model = ?", (number,))
+    execute("INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE NOT sensitive", (number,))
+    writing.ledger.logged = True
+
+
 def model_number(connection: Connection, model: str) -> int | None:
     """The number of a model that is known."""
     return one(connection, "SELECT model FROM models WHERE name = ?", (model,))

@@ -25,6 +25,7 @@ from recollect.stores.sqlite.outbox import (
     MAX_PASSAGES,
     PASSAGE_BITS,
     ROW_BITS,
+    forget,
     log,
     model_number,
     place,
@@ -156,6 +157,9 @@ class SqliteVectors:
                 vectors.setdefault((vector[0] >> PASSAGE_BITS) & ROW_MASK, []).append(vector)
         made = {id: _embedded(id, content, vectors[row]) for id, row, content in known if row in vectors}
         return [made[id] for id in ids if id in made]
+
+    def forget(self, model: str) -> None:
+        run(self._writer, lambda writing: forget(writing, model))
 
 
 def _embedded(id: str, content: str, vectors: Sequence[tuple[Any, ...]]) -> Embedded:
