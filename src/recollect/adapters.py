@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recollect import encoders
 from recollect.domain.errors import InvalidInput, ModelUnavailable
-from recollect.ports import Embedder, Reranker, Store
+from recollect.ports import Embedder, Extractor, Reranker, Store
 from recollect.settings import Settings
 from recollect.stores.postgres.address import is_address
 
@@ -67,3 +67,17 @@ def open_reranker(chosen: Settings) -> Reranker | None:
     except ModelUnavailable as error:
         log.warning("no reranker: %s", error)
         return None
+
+
+def open_extractor(chosen: Settings) -> Extractor | None:
+    """The language model that looks for concepts, where the settings ask for one."""
+    if not chosen.extract_concepts:
+        return None
+    if not chosen.language_model:
+        raise InvalidInput(
+            "extract_concepts needs a language model", "set language_model to its URL", "extract_concepts"
+        )
+    from recollect.encoders.chat import Chat
+    from recollect.encoders.concepts import ChatExtractor
+
+    return ChatExtractor(Chat(chosen.language_model, chosen.language_model_key, chosen.language_model_name))

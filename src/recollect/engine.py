@@ -18,16 +18,16 @@ from typing import Any
 
 from recollect import pipeline, profiles, recollection, upkeep, writing
 from recollect import settings as configuration
-from recollect.adapters import attach_vectors, open_embedder, open_reranker, open_store
+from recollect.adapters import attach_vectors, open_embedder, open_extractor, open_reranker, open_store
 from recollect.domain.changes import SetSetting, Touch
-from recollect.domain.errors import InvalidInput, NotFound
+from recollect.domain.errors import NotFound
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
 from recollect.domain.profile import Profile
-from recollect.domain.question import MODES, SORTS, Filter, Mode, SortBy
+from recollect.domain.question import Filter, Mode, SortBy, check_request
 from recollect.domain.recall import Expanded, Recall
 from recollect.identity import new_id
 from recollect.legs.running import Tools
-from recollect.ports import Embedder, EmbeddingProgress, Finding, Reranker, Store, StoreStats
+from recollect.ports import Embedder, EmbeddingProgress, Extractor, Finding, Reranker, Store, StoreStats
 from recollect.profiles import knobs
 from recollect.recollection import Recollection
 from recollect.settings import Settings
@@ -38,10 +38,11 @@ from recollect.worker import Worker
 Time = datetime | str | None
 Choice = str | None
 
-MAX_LIMIT = 200
 WORKERS = 8
 TOUCHES_AT_ONCE = 1000
 RECOLLECTION_DAYS = 30
+READER_SECONDS = 2.0
+"""A language model is not waited for when the engine is closed: what it was reading waits for the next time."""
 
 
 def open_engine(
@@ -69,7 +70,8 @@ def open_engine(
     store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
     judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
     meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)
-    return Engine(store, chosen, meaning, judge, background=background and not read_only, note=note)
+    works = background and not read_only
+    return Engine(store, chosen, meaning, judge, open_extractor(chosen), background=works, note=note)
 
 
 class Engine(AbstractContextManager["Engine"]):
@@ -81,6 +83,7 @@ class Engine(AbstractContextManager["Engine"]):
         settings: Settings,
         embedder: Embedder | None = None,
         reranker: Reranker | None = None,
+        extractor: Extractor | None = None,
         *,
         background: bool = True,
         patience_ms: float = 5000.0,
@@ -89,6 +92,7 @@ class Engine(AbstractContextManager["Engine"]):
         self.settings = settings
         self.store = store
         self.embedder = embedder
+        self.extractor = extractor
         self.policy = writing.WritePolicy()
         self._executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="recollect-leg")
         self._tools = Tools(store, self._executor, embedder, reranker, patience_ms)
@@ -99,6 +103,9 @@ class Engine(AbstractContextManager["Engine"]):
         self._note = note
         self._closed = False
         self._worker = Worker(self._background_step, "recollect-upkeep")
+        self._reader = Worker(self._reading_step, "recollect-concepts")  # a language model takes its time
+        if background and extractor is not None:
+            self._reader.start()
         if background:
             self._worker.start()
             store.subscribe(self._worker.wake)
@@ -220,11 +227,11 @@ class Engine(AbstractContextManager["Engine"]):
 
         explicit: asked for by name, so what is returned counts as used; unasked: put before a model by itself (hooks).
         """
-        _check_request(query, limit, mode, sort_by, budget_tokens)
+        check_request(query, limit, mode, sort_by, budget_tokens)
         asked_at = _moment(now) or _now()
         chosen, notes = self._profile(profile, options, rerank)
         wanted = Filter(
-            **self._scope(chosen, scope, sessions),
+            **pipeline.scope_of(self.store.records, chosen, scope or Scope(), sessions),
             types=(type,) if isinstance(type, str) else tuple(type or ()),
             tags=tuple(tags),
             after=_moment(after),
@@ -359,11 +366,27 @@ class Engine(AbstractContextManager["Engine"]):
             progress=progress,
         )  # fmt: skip
 
+    def extract_concepts(self, *, budget_seconds: float | None = None, now: Time = None) -> upkeep.ExtractReport:
+        """Let the configured language model read what waits for it, as a background thread of its own does."""
+        return upkeep.extract_backlog(
+            self.store, self.extractor, now=_moment(now) or _now(), budget_seconds=budget_seconds,
+            stop=lambda: self._reader.stopping,
+        )  # fmt: skip
+
+    def drop_concepts(self) -> int:
+        """Take away all links and marks that language models made; where extraction is on, they are made anew."""
+        return upkeep.drop_concepts(self.store, self.extractor)
+
+    def concept_progress(self) -> EmbeddingProgress | None:
+        """How much of the store the extractor has read; None without one."""
+        return self._progress(self.extractor)
+
     def embedding_progress(self) -> EmbeddingProgress | None:
         """How much of the store has vectors of the current model; None without an embedder."""
-        if self.embedder is None or self.store.vectors is None:
-            return None
-        return self.store.vectors.progress(self.embedder.id)
+        return self._progress(self.embedder)
+
+    def _progress(self, model: Embedder | Extractor | None) -> EmbeddingProgress | None:
+        return None if model is None or self.store.vectors is None else self.store.vectors.progress(model.id)
 
     def stats(self) -> StoreStats:
         return self.store.care.stats()
@@ -384,6 +407,7 @@ class Engine(AbstractContextManager["Engine"]):
             return
         self._closed = True
         self._worker.stop()
+        self._reader.stop(READER_SECONDS)
         try:
             self._flush_touches()
         finally:
@@ -422,20 +446,6 @@ class Engine(AbstractContextManager["Engine"]):
             self._has_vectors = progress is not None and progress.done > 0
         return self._has_vectors
 
-    def _scope(self, profile: Profile, scope: Scope | None, sessions: Sequence[str]) -> dict[str, Any]:
-        """A profile may widen a session to its project's sessions: both legs then search the same scope."""
-        where = scope or Scope()
-        wanted = tuple(sessions) or ((where.session,) if where.session else ())
-        if profile.scope == "project" and where.session and not sessions:
-            owners = (
-                (where.project,)
-                if where.project
-                else self.store.records.lookup(where.namespace, session=where.session).session_projects
-            )
-            if owners:
-                return {"namespace": where.namespace, "project": owners[0], "sessions": ()}
-        return {"namespace": where.namespace, "project": where.project, "sessions": wanted}
-
     def _prompt_vector(self, prompt: str) -> tuple[float, ...]:
         if self.embedder is None or not prompt.strip():
             return ()
@@ -473,6 +483,9 @@ class Engine(AbstractContextManager["Engine"]):
             )  # fmt: skip
         return report.embedded > 0 and not self._worker.stopping
 
+    def _reading_step(self) -> bool:
+        return self.extract_concepts(budget_seconds=1.0).stopped == "out of time"
+
 
 def _nothing() -> None:
     return None
@@ -485,16 +498,3 @@ def _now() -> datetime:
 def _moment(value: Time) -> datetime | None:
     """A datetime or ISO 8601 text as UTC with milliseconds; naive times are UTC."""
     return None if value is None else writing.as_moment(value)
-
-
-def _check_request(query: str, limit: int | None, mode: str, sort_by: str, budget_tokens: int | None) -> None:
-    if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput("the query must be a text", "", "query")
-    if limit is not None and not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInput(f"limit must lie between 1 and {MAX_LIMIT}, not {limit}", "", "limit")
-    if mode not in MODES:
-        raise InvalidInput(f"unknown mode {mode!r}", f"allowed: {', '.join(MODES)}", "mode")
-    if sort_by not in SORTS:
-        raise InvalidInput(f"unknown sort_by {sort_by!r}", f"allowed: {', '.join(SORTS)}", "sort_by")
-    if budget_tokens is not None and budget_tokens < 1:
-        raise InvalidInput("budget_tokens must be at least 1", "", "budget_tokens")

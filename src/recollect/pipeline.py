@@ -16,7 +16,7 @@ from typing import Any
 
 from recollect.domain.confidence import Confidence
 from recollect.domain.errors import RecollectError
-from recollect.domain.memory import Link, Memory
+from recollect.domain.memory import Link, Memory, Scope
 from recollect.domain.profile import Part, Profile
 from recollect.domain.question import Question
 from recollect.domain.ranking import Fused, Hit, Passage, RankedList
@@ -33,7 +33,7 @@ from recollect.domain.recall import (
 )
 from recollect.legs.found import Found
 from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs
-from recollect.ports import Store, Vector
+from recollect.ports import Records, Store, Vector
 from recollect.stages import confidence
 from recollect.stages.fusion import FUSIONS
 from recollect.stages.priors import PRIORS
@@ -92,6 +92,20 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         ms=round((perf_counter() - journal.started) * 1000, 3),
     )
     return Recall(question.text, profile.name, plan.used, hits, tuple(dropped), trace, abstained, rendered)
+
+
+def scope_of(records: Records, profile: Profile, scope: Scope, sessions: Sequence[str]) -> dict[str, Any]:
+    """Where to look. A profile may widen a session to its project's sessions: both legs then search the same scope."""
+    wanted = tuple(sessions) or ((scope.session,) if scope.session else ())
+    if profile.scope == "project" and scope.session and not sessions:
+        owners = (
+            (scope.project,)
+            if scope.project
+            else records.lookup(scope.namespace, session=scope.session).session_projects
+        )
+        if owners:
+            return {"namespace": scope.namespace, "project": owners[0], "sessions": ()}
+    return {"namespace": scope.namespace, "project": scope.project, "sessions": wanted}
 
 
 # --- pool, signals, fusion ------------------------------------------------------------------------------------------

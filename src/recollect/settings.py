@@ -36,9 +36,11 @@ class Settings:
     reranker_model: str = ""
     reranker_key: str = ""
     language_model: str = ""
-    """URL of an OpenAI-shaped endpoint for judging and answering."""
+    """URL of an OpenAI-shaped endpoint for judging, answering and, where asked for, concepts."""
     language_model_name: str = ""
     language_model_key: str = ""
+    extract_concepts: bool = False
+    """Whether that model reads memories in the background and links those that name what others are about."""
     qdrant: str = ""
     """Where vectors are searched: URL of a Qdrant server or a folder for its embedded form; empty: in the store."""
     qdrant_key: str = ""

@@ -8,6 +8,8 @@ from typing import Any
 import apsw
 import pytest
 
+from tests.chat_server import chat_server, names
+
 
 def contents(cli: Any) -> set[str]:
     return {one["content"] for one in cli("list", "--json").document["memories"]}
@@ -142,3 +144,28 @@ def test_copy_moves_a_store_to_another(cli: Any, tmp_path: Path, home: Path) -> 
     assert (refused.code, refused.document["error"]["type"]) == (1, "Conflict")
     missing = cli("copy", str(tmp_path / "nowhere.db"), target, "--json")
     assert (missing.code, missing.document["error"]["type"]) == (1, "NotFound")
+
+
+def test_concepts_are_read_counted_and_made_anew(cli: Any) -> None:
+    texts = ("ana looks after the ledger daemon", "the ledger daemon is restarted with care")
+    for text in texts:
+        cli("remember", text)
+    assert "concepts" not in cli("doctor", "--json").document
+    with chat_server(lambda text: names("ana", "ledger daemon") if "ana" in text else names("ledger daemon")) as server:
+        for name, value in (("language_model", server.url), ("language_model_name", "m"), ("extract_concepts", "true")):
+            assert cli("settings", "set", name, value).code == 0
+        cli("remember", "a third thing")
+        assert server.notes == []
+        assert cli("upkeep", "--json").document["extracted"]["extracted"] == 3
+        assert cli("stats", "--json").document["links"] == 1
+        again = cli("reindex", "--concepts", "--json").document
+        assert (again["dropped"], again["extracted"]["linked"], again["concepts"]["done"]) == (1, 1, 3)
+        server.answer = lambda text: names("") if "minutes" in text else "no"
+        cli("remember", "a fourth thing")
+        cli("upkeep")
+        assert "1 memories gave the language model trouble" in cli("doctor").out
+        counted = cli("doctor", "--json").document["concepts"]
+        assert (counted["done"], counted["pending"], counted["failed"]) == (3, 0, 1)
+        assert cli("settings", "set", "extract_concepts", "false").code == 0
+        assert cli("reindex", "--concepts", "--json").document["dropped"] == 1
+        assert cli("stats", "--json").document["links"] == 0

@@ -104,6 +104,7 @@ WRONG = {
     "language_model": ("localhost:8080", "ftp://host"),
     "language_model_name": ("two\nlines",),
     "language_model_key": ("with blanks in it",),
+    "extract_concepts": ("maybe", "true"),
     "store": ("postgresql://host/db", "mysql://host/db", "."),
     "models": ("https://host/models", "pyproject.toml"),
     "qdrant": ("ftp://host", "https://me:secret@host", "pyproject.toml"),
@@ -148,7 +149,8 @@ def test_refusals_name_what_is_allowed(cli: Any) -> None:
 def test_allowed_values_are_written_and_read_again(cli: Any, home: Path, tmp_path: Path) -> None:
     good = {"consolidate_hours": "24", "topic_gate": "false", "recollect_profile": "balanced", "embedder": "fake",
             "reranker": "none", "language_model": "http://127.0.0.1:8080/v1", "language_model_name": "some/model",
-            "embedder_model": "name", "reranker_key": "abc-123", "models": str(tmp_path)}  # fmt: skip
+            "extract_concepts": "true", "embedder_model": "name", "reranker_key": "abc-123",
+            "models": str(tmp_path)}  # fmt: skip
     for name, value in good.items():
         assert cli("settings", "set", name, value).code == 0, name
     assert tomllib.loads((home / "config.toml").read_text()) == good

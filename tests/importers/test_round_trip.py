@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from recollect.domain.changes import AddLink, Put
 from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import EPOCH, LINK_TYPES, Link, Memory, Scope
+from recollect.domain.memory import EPOCH, LINK_TYPES, MENTIONS, Link, Memory, Scope
 from recollect.domain.question import Filter
 from recollect.importers import export, exporting, import_jsonl
 from recollect.importers.lines import numbered_lines
@@ -149,6 +149,14 @@ def test_links_across_pages_are_written_once(store: Store, monkeypatch: pytest.M
     out = io.StringIO()
     assert export(store, out).links == 2
     assert out.getvalue().count('"kind":"link"') == 2
+
+
+def test_what_a_model_linked_is_left_out(store: Store) -> None:
+    keep(store, "a", "text a")
+    keep(store, "b", "text b")
+    store.records.write([AddLink(Link("a", MENTIONS, "b", NOW)), AddLink(Link("b", "see-also", "a", NOW))])
+    out = io.StringIO()
+    assert export(store, out).links == 1 and MENTIONS not in out.getvalue()
 
 
 def test_what_is_left_out_is_told(store: Store) -> None:

@@ -25,6 +25,10 @@ TURNS_BEFORE = 2
 
 LINK_TYPES = ("supersedes", "resolved-by", "part-of", "see-also")
 
+# `source` names what `target` is about, as a model read them. Nobody else makes this link, so it can be made anew or
+# dropped as a whole; it neither redirects nor hides anything.
+MENTIONS = "mentions"
+
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import DEFAULT_NAMESPACE, Memory
 from recollect.domain.query import Node
 from recollect.domain.times import whole_milliseconds
@@ -15,6 +16,8 @@ MODES: tuple[Mode, ...] = ("auto", "bm25", "semantic", "hybrid", "hybrid-rerank"
 
 SortBy = Literal["relevance", "importance", "recency"]
 SORTS: tuple[SortBy, ...] = ("relevance", "importance", "recency")
+
+MAX_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +98,17 @@ class Question:
     intents: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What the parser left out because of its bounds, in words, for the trace."""
+
+
+def check_request(query: str, limit: int | None, mode: str, sort_by: str, budget_tokens: int | None) -> None:
+    """Refuse what nobody can be asked, before anything is looked for."""
+    if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("the query must be a text", "", "query")
+    if limit is not None and not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit must lie between 1 and {MAX_LIMIT}, not {limit}", "", "limit")
+    if mode not in MODES:
+        raise InvalidInput(f"unknown mode {mode!r}", f"allowed: {', '.join(MODES)}", "mode")
+    if sort_by not in SORTS:
+        raise InvalidInput(f"unknown sort_by {sort_by!r}", f"allowed: {', '.join(SORTS)}", "sort_by")
+    if budget_tokens is not None and budget_tokens < 1:
+        raise InvalidInput("budget_tokens must be at least 1", "", "budget_tokens")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from recollect.domain.memory import DEFAULT_NAMESPACE, Memory
+from recollect.domain.memory import DEFAULT_NAMESPACE, MENTIONS, Memory
 from recollect.domain.question import Filter
 from recollect.importers.format import HEADER, link_record, memory_record, to_line
 from recollect.ports import Store
@@ -44,7 +44,8 @@ def export(
         for page in _pages(store, chosen):
             ids = [memory.id for memory in page]
             # Each link once, with its source; in the order of creation, which decides which resolutions are shown.
-            own = [link for link in store.links.links(ids) if link.source in set(ids)]
+            # What a model read into the texts is left out, as vectors are: it is made again from them.
+            own = [link for link in store.links.links(ids) if link.source in set(ids) and link.type != MENTIONS]
             out.writelines(to_line(link_record(link)) for link in own)
             links += len(own)
     return ExportReport(memories, links, max(0, stats.memories - memories))

@@ -2,7 +2,8 @@
 
 What the first wave found (the anchors) names other things; memories *about* those things may hold the rest of the
 answer. What a memory is about is its title or first line, which every store can look up, so a step costs the same in a
-store of any size. One such step beat PageRank over a graph of shared concepts (decision 6).
+store of any size. One such step beat PageRank over a graph of shared concepts (decision 6). Where a language model has
+read the memories, its `mentions` links are such steps too (decision 13).
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Annotated
 
-from recollect.domain.memory import Memory
+from recollect.domain.memory import MENTIONS, Memory
 from recollect.domain.profile import Range
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.subjects import Words, fold, subject
 from recollect.legs.found import Found
-from recollect.ports import Records, TextIndex
+from recollect.ports import LinkIndex, Records, TextIndex
 from recollect.stages.concepts import mentions, names
 
 MOST_ABOUT = 20
@@ -31,13 +32,15 @@ def bridge(
     records: Records,
     question: Question,
     anchors: Sequence[tuple[str, float]],
+    links: LinkIndex | None = None,
     *,
     limit: Annotated[int, Range(1, 1000)] = 100,
     anchor_limit: Annotated[int, Range(1, 50)] = 8,
     sharpness: Annotated[float, Range(0, 20)] = 4.0,
     named: Annotated[float, Range(0, 10)] = 0.0,
 ) -> Found:
-    """score(d) = max over the anchors that name what d is about of strength(anchor) / how many memories are about it.
+    """score(d) = max over the anchors that name what d is about of strength(anchor) / how many memories are about it
+    (by a `mentions` link: / how many of them the anchor has).
 
     strength: (the anchor's score / the best of them)^sharpness, where `named` is first added for what the question
     itself names, divided by the root of how many anchors are about it.
@@ -59,8 +62,20 @@ def bridge(
                 for id in ids:
                     if id != source:
                         worth[id] = max(worth.get(id, 0.0), strength[source] / len(ids))
+    for source, targets in _mentioned(links, list(said)).items():
+        for id in targets:
+            worth[id] = max(worth.get(id, 0.0), strength[source] / len(targets))
     hits = [Hit(id, score) for id, score in worth.items()]
     return Found(tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]), read=known)
+
+
+def _mentioned(links: LinkIndex | None, sources: Sequence[str]) -> dict[str, list[str]]:
+    """For each of these anchors the memories that it leads to by a model's word."""
+    found: dict[str, list[str]] = {}
+    for link in links.links(sources) if links is not None else ():
+        if link.type == MENTIONS and link.source in sources:
+            found.setdefault(link.source, []).append(link.target)
+    return found
 
 
 def _sure(

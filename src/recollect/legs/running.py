@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 from time import perf_counter
 
@@ -245,7 +246,8 @@ def _second_wave(
         ids = [id for id, _ in anchors]
         _contain(spec.name, lambda: graph(links, question, ids, **spec.options), found, journal)
     elif spec.kind == "bridge" and text is not None:
-        _contain(spec.name, lambda: bridge(text, store.records, question, anchors, **spec.options), found, journal)
+        step = partial(bridge, text, store.records, question, anchors, links, **spec.options)
+        _contain(spec.name, step, found, journal)
     else:
         journal.legs[spec.name] = LegStep(skipped="no link index" if spec.kind == "graph" else "no full-text index")
 

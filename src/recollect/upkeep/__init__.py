@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recollect.upkeep.concepts import ExtractReport, drop_concepts, extract_backlog
 from recollect.upkeep.consolidation import Consolidation, Merge, consolidate
 from recollect.upkeep.embedding import EmbedReport, embed_backlog
 
-__all__ = ["Consolidation", "EmbedReport", "Merge", "UpkeepReport", "consolidate", "embed_backlog"]
+__all__ = [
+    "Consolidation",
+    "EmbedReport",
+    "ExtractReport",
+    "Merge",
+    "UpkeepReport",
+    "consolidate",
+    "drop_concepts",
+    "embed_backlog",
+    "extract_backlog",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,26 +50,34 @@ def upkeep(
     ctx: typer.Context,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop embedding after so long; the rest waits.")] = None,
 ) -> None:
-    """Do now what usually happens in the background: embed what waits, tidy the store."""
+    """Do now what usually happens in the background: embed what waits, look for concepts, tidy the store."""
     run = current(ctx)
     with run.engine() as engine:
-        with run.progress("embedding") as advance:
-            report = plain(engine.upkeep(budget_seconds=seconds, progress=advance))
-        _report(run, {**report, "embedding": _embedding(engine)})
+        _report(run, {**_upkeep(run, engine, seconds), **_models(engine)})
 
 
 def reindex(
     ctx: typer.Context,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop embedding after so long; the rest waits.")] = None,
+    concepts: Annotated[
+        bool, typer.Option("--concepts", help="Drop what language models marked and linked; if one is on, start anew.")
+    ] = False,
 ) -> None:
     """Rebuild what is derived (full text, counters) and embed all that has no vector of the current model."""
     run = current(ctx)
     with run.engine() as engine:
+        dropped = {"dropped": engine.drop_concepts()} if concepts else {}
         findings = engine.check(repair=True)
-        with run.progress("embedding") as advance:
-            report = plain(engine.upkeep(budget_seconds=seconds, progress=advance))
-        document = {"findings": plain(findings), **report, "embedding": _embedding(engine)}
+        document = {"findings": plain(findings), **dropped, **_upkeep(run, engine, seconds), **_models(engine)}
         _report(run, document)
+
+
+def _upkeep(run: Session, engine: Engine, seconds: float | None) -> dict[str, Any]:
+    with run.progress("embedding") as advance:
+        report = plain(engine.upkeep(budget_seconds=seconds, progress=advance))
+    if engine.extractor is None:
+        return report
+    return {**report, "extracted": plain(engine.extract_concepts(budget_seconds=seconds))}
 
 
 def doctor(
@@ -102,7 +110,7 @@ def _facts(run: Session, engine: Engine) -> dict[str, Any]:
         "memories": found.memories,
         "home": str(run.settings.home),
         "profile": run.settings.profile,
-        "embedding": _embedding(engine),
+        **_models(engine),
     }
 
 
@@ -118,6 +126,8 @@ def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any],
         run.show("no model: recall works by words alone; `recollect models fetch` adds meaning")
     elif facts["embedding"]["pending"]:
         run.show(f"{facts['embedding']['pending']} memories wait for their embedding: run `recollect upkeep`")
+    if facts.get("concepts", {}).get("failed"):
+        run.show(f"{facts['concepts']['failed']} memories gave the language model trouble: see docs/concepts.md")
     if broken:
         run.note("run `recollect doctor --repair`; what it cannot mend comes back from a backup: `recollect restore`")
 
@@ -126,19 +136,22 @@ def stats(ctx: typer.Context) -> None:
     """What is in the store: counts, types, projects, size, how much of it is embedded."""
     run = current(ctx)
     with run.engine() as engine:
-        document = {**plain(engine.stats()), "embedding": _embedding(engine)}
+        document = {**plain(engine.stats()), **_models(engine)}
     if run.json:
         run.emit(document)
     else:
         _lines(run, document)
 
 
-def _embedding(engine: Engine) -> dict[str, Any]:
-    """How far the current model is with this store."""
-    progress = engine.embedding_progress()
-    if progress is None or engine.embedder is None:
-        return {"model": None, "done": 0, "pending": 0, "failed": 0}
-    return {"model": engine.embedder.id, **plain(progress)}
+def _models(engine: Engine) -> dict[str, Any]:
+    """How far the current models are with this store: the embedder, and the extractor where there is one."""
+    progress, read = engine.embedding_progress(), engine.concept_progress()
+    found: dict[str, Any] = {"embedding": {"model": None, "done": 0, "pending": 0, "failed": 0}}
+    if progress is not None and engine.embedder is not None:
+        found["embedding"] = {"model": engine.embedder.id, **plain(progress)}
+    if read is not None and engine.extractor is not None:
+        found["concepts"] = {"model": engine.extractor.id, **plain(read)}
+    return found
 
 
 def _report(run: Session, report: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recollect import encoders, profiles, settings
+from recollect.adapters import open_extractor
 from recollect.domain.errors import InvalidInput
 from recollect.encoders.catalogue import MODELS
 from recollect.encoders.transport import check_address
@@ -90,6 +91,10 @@ def _check_language_model(value: str, changed: Settings) -> None:
     check_address(value, changed.language_model_key)
 
 
+def _check_extraction(_: str, changed: Settings) -> None:
+    open_extractor(changed)
+
+
 def _require_one_line(value: str) -> None:
     if not value.strip() or not value.isprintable():
         raise InvalidInput(f"{value!r} cannot be used", "allowed: one line of text")
@@ -120,4 +125,5 @@ CHECKS: dict[str, Callable[[str, Settings], None]] = {
     "embedder": _check_embedder,
     "reranker": _check_reranker,
     "language_model": _check_language_model,
+    "extract_concepts": _check_extraction,
 }
