@@ -43,6 +43,7 @@ HEADLINES = {
     "cacm": ("ndcg@10",),
 }
 TYPO_MEASURE = "recall@10"
+NEEDED = {"data", "measures", "questions", "ablation", "typos", "sample"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for folder in folders:
             if not chosen.set or folder.name in chosen.set:
                 measure(folder, chosen.sample)
-    PAGE.write_text(page([json.loads(path.read_text()) for path in sorted(KEPT.glob("*.json"))]), encoding="utf-8")
+    documents = kept(KEPT)
+    if not documents:
+        parser.error("nothing is measured yet, the page stays as it is: give --data")
+    PAGE.write_text(page(documents), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
     return 0
 
@@ -78,6 +82,23 @@ def measure(folder: Path, sample: int) -> None:
     document = results.run_document(found, {"k": plan.ks, "seed": plan.seed})
     (KEPT / f"{folder.name}.json").write_text(json.dumps(document), encoding="utf-8")
     sys.stdout.write(f"{folder.name} measured\n")
+
+
+def kept(folder: Path) -> list[Mapping[str, Any]]:
+    """What was measured; results that an older version wrote, or nobody did, are named and left out."""
+    found: list[Mapping[str, Any]] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            by_name = {one["system"]: one for one in document["results"]}
+            whole = by_name.keys() >= {*LEGS, DEFAULT, *SEEDS} and by_name[DEFAULT].keys() >= NEEDED
+        except (ValueError, KeyError, TypeError, AttributeError):
+            document, whole = {}, False
+        if whole:
+            found.append(document)
+        else:
+            sys.stderr.write(f"{path.name} has another form and is left out: measure it again (--set {path.stem})\n")
+    return found
 
 
 def headlines(name: str) -> tuple[str, ...]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from benchmarks import quality
 from benchmarks.quality import DEFAULT, LEGS, SEEDS, headlines, page
 
 
@@ -40,3 +45,36 @@ def test_a_set_is_quoted_by_the_longest_known_beginning_of_its_name() -> None:
     assert headlines("longmemeval_dev_turn") == ("recall@5",)
     assert headlines("longmemeval_s") == ("all@5", "any@5")
     assert headlines("something new") == ("recall@5",)
+
+
+def test_results_of_another_form_are_named_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = {"results": [result(name, [0.5, 1.0]) for name in (*LEGS, *SEEDS, DEFAULT)]}
+    older = json.loads(json.dumps(whole))
+    del older["results"][-1]["sample"]
+    written: dict[str, Any] = {
+        "whole": whole,
+        "older": older,
+        "few": {"results": []},
+        "odd": [1],
+        "odder": {"results": 3},
+    }
+    for name, document in written.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    (tmp_path / "cut.json").write_text('{"results": [')
+    monkeypatch.setattr(quality, "KEPT", tmp_path)
+    monkeypatch.setattr(quality, "PAGE", tmp_path / "quality.md")
+    assert quality.main([]) == 0
+    assert (tmp_path / "quality.md").read_text(encoding="utf-8") == page([whole])
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(" ")[0] for line in told] == ["cut.json", "few.json", "odd.json", "odder.json", "older.json"]
+    assert "measure it again (--set older)" in told[-1]
+
+
+def test_a_page_is_not_overwritten_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quality, "KEPT", tmp_path)
+    monkeypatch.setattr(quality, "PAGE", tmp_path / "quality.md")
+    with pytest.raises(SystemExit):
+        quality.main([])
+    assert not (tmp_path / "quality.md").exists()
