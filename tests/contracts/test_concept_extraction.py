@@ -211,9 +211,11 @@ def test_dropping_takes_all_of_it_and_nothing_else(
 
 
 def test_a_name_that_stands_everywhere_leads_nowhere(store: Store, read: Callable[[], ExtractReport]) -> None:
-    put(store, SERVICE, *(note(f"n{number:02}", f"{number} billing service alarms") for number in range(30)), OWNER)
+    titled = note("m0", "billing service\nruns at night")
+    alarms = [note(f"n{number:02}", f"{number} billing service alarms") for number in range(30)]
+    put(store, titled, SERVICE, *alarms, OWNER)
     read()
-    assert linked(store, "m1", "m2") == set()
+    assert linked(store, "m0", "m1", "m2") == set()
 
 
 def test_another_model_reads_everything_anew(store: Store, server: ChatServer, extractor: Extractor) -> None:

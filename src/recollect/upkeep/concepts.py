@@ -30,7 +30,7 @@ BATCH = 4
 MAX_ATTEMPTS = 5
 """A text that failed so often is left alone until it changes, another model reads it, or the concepts are dropped."""
 MOST_SHARING = 20
-"""A name that stands in more memories than this leads nowhere in particular."""
+"""A name that stands in more memories than this leads nowhere in particular, whoever is about it."""
 MOST_LINKS = 20
 PAGE = 500
 PROBE = "Ana keeps the minutes of the meeting."
@@ -190,10 +190,11 @@ def _link(store: Store, index: TextIndex, model: str, memory: Memory, marked: Ma
     subjects = {subject(memory), marked.about} - {()}
     near = _sharing(index, memory, {*marked.names, *subjects})
     known = marks(store, model, sorted({id for ids in near.values() for id in ids}))
-    targets = {id for name in marked.names for id in near[name] if known.get(id, Marked()).about == name}
-    for ids in index.about(sorted(marked.names), _beside(memory), MOST_SHARING).values():
+    named = sorted(marked.names & near.keys())
+    targets = {id for name in named for id in near[name] if known.get(id, Marked()).about == name}
+    for ids in index.about(named, _beside(memory), MOST_SHARING).values():
         targets.update(ids)
-    sources = {id for about in subjects for id in near[about] if about in known.get(id, Marked()).names}
+    sources = {id for about in subjects & near.keys() for id in near[about] if about in known.get(id, Marked()).names}
     wanted = {(memory.id, other) for other in sorted(targets)[:MOST_LINKS]}
     wanted |= {(other, memory.id) for other in sorted(sources)[:MOST_LINKS]}
     held = {(link.source, link.target) for link in _held(store, [memory.id])}
@@ -214,11 +215,13 @@ def _beside(memory: Memory) -> Filter:
 
 
 def _sharing(index: TextIndex, memory: Memory, names: Iterable[Words]) -> Mapping[Words, tuple[str, ...]]:
-    """For each name the other memories in whose text it stands, none where they are too many to mean anything."""
+    """For each name the other memories in whose text it stands. What stands in too many means little and is left out:
+    it would give one memory more links than a recall should read."""
     found: dict[Words, tuple[str, ...]] = {}
     for words in sorted(names):
         matches = index.match(Phrase(words[: 2 * MAX_NAME_WORDS]), _beside(memory), MOST_SHARING + 1)
-        found[words] = matches.ids if len(matches.ids) <= MOST_SHARING else ()
+        if len(matches.ids) <= MOST_SHARING:
+            found[words] = matches.ids
     return found
 
 
