@@ -74,6 +74,18 @@ def test_a_memory_leads_to_those_that_are_about_what_it_names(
     assert store.care.check() == []
 
 
+@pytest.mark.parametrize("owner", ["shop", None])
+@pytest.mark.parametrize("turned", [False, True])
+def test_links_stay_within_the_project(
+    store: Store, read: Callable[[], ExtractReport], owner: str | None, turned: bool
+) -> None:
+    service = note("m1", SERVICE.content, project="shop")
+    named = note("m2", OWNER.content, project=owner)
+    put(store, *((named, service) if turned else (service, named)))
+    read()
+    assert linked(store, "m1", "m2") == ({("m2", "m1")} if owner == "shop" else set())
+
+
 def test_what_was_read_is_not_read_again(store: Store, server: ChatServer, read: Callable[[], ExtractReport]) -> None:
     put(store, SERVICE)
     assert read().extracted == 1

@@ -195,8 +195,10 @@ def _link(store: Store, index: TextIndex, model: str, memory: Memory, marked: Ma
     for ids in index.about(named, _beside(memory), MOST_SHARING).values():
         targets.update(ids)
     sources = {id for about in subjects & near.keys() for id in near[about] if about in known.get(id, Marked()).names}
-    wanted = {(memory.id, other) for other in sorted(targets)[:MOST_LINKS]}
-    wanted |= {(other, memory.id) for other in sorted(sources)[:MOST_LINKS]}
+    both = store.records.fetch(sorted(targets | sources))
+    beside = [other.id for other in both if other.scope.project == memory.scope.project]
+    wanted = {(memory.id, other) for other in [id for id in beside if id in targets][:MOST_LINKS]}
+    wanted |= {(other, memory.id) for other in [id for id in beside if id in sources][:MOST_LINKS]}
     held = {(link.source, link.target) for link in _held(store, [memory.id])}
     changes: list[Change] = [DropLink(Link(one, MENTIONS, other)) for one, other in sorted(held - wanted)]
     changes += [AddLink(Link(one, MENTIONS, other, now)) for one, other in sorted(wanted - held)]
@@ -210,7 +212,7 @@ def _held(store: Store, ids: Sequence[str]) -> list[Link]:
 
 
 def _beside(memory: Memory) -> Filter:
-    """Everything else in the memory's namespace and project."""
+    """Everything else in the memory's namespace and project; without a project, in all of them."""
     return Filter(memory.scope.namespace, memory.scope.project, exclude=frozenset({memory.id}))
 
 
