@@ -173,7 +173,8 @@ def test_time_speaker_and_role() -> None:
     assert speaker(1.0, memory, asked, bonus=0.1) == pytest.approx(1.1)
     assert speaker(1.0, memory, Question("q", NOW, words=("bob",))) == 1.0
     assert role(1.0, memory, asked, penalty=0.1) == pytest.approx(0.9)
-    assert role(1.0, memory, Question("q", NOW, words=("you", "said"))) == 1.0
+    for exempt in (("you", "said"), ("how", "did", "we", "mend", "it"), ("our", "plan")):
+        assert role(1.0, memory, Question("q", NOW, words=exempt)) == 1.0
     assert role(1.0, world.remember("b", "y", metadata={"speaker": "assistant"}), asked, penalty=0.1) == 0.9
     # six days outside a window of four: 0.3 · exp(-6 / (3 + 1))
     assert temporal(1.0, memory, asked, bonus=0.3) == pytest.approx(1.0 + 0.3 * 2.718281828459045 ** (-6 / 4))

@@ -21,6 +21,7 @@ Days = Annotated[float, Range(0.001, 1e6)]
 Moment = Literal["created_at", "accessed_at", "updated_at"]
 
 DAY_SECONDS = 86_400.0
+SHARED_WORK = frozenset({"you", "your", "we", "us", "our"})
 
 
 def importance(score: float, memory: Memory, question: Question, *, base: Factor = 0.7, slope: Factor = 0.3) -> float:
@@ -112,9 +113,10 @@ def role(
     roles: tuple[str, ...] = ("assistant", "system"),
     penalty: Factor = 0.1,
 ) -> float:
-    """What the assistant said counts less than what the user said, unless the question asks for it ("you said")."""
+    """What the assistant said counts less than what the user said, unless the question is about what the assistant said
+    or both did ("you said", "how did we")."""
     spoken = (memory.metadata.get("role") or memory.metadata.get("speaker")) in roles
-    return score - penalty if spoken and not {"you", "your"} & set(question.words) else score
+    return score - penalty if spoken and not SHARED_WORK & set(question.words) else score
 
 
 def intent(
