@@ -35,10 +35,12 @@ def dump_json(value: Any, field: str) -> str:
         )
 
 
-def encode(memory: Memory, version: int, accessed_at: int, access_count: int) -> tuple[Any, ...]:
-    """The values of SOURCE."""
+def encode(memory: Memory, version: int, accessed_at: int | None, access_count: int) -> tuple[Any, ...]:
+    """The values of SOURCE; without `accessed_at` the memory's own."""
     scope = memory.scope
     created_at = to_ms(memory.created_at)
+    if accessed_at is None:
+        accessed_at = created_at if memory.accessed_at is memory.created_at else to_ms(memory.accessed_at)
     fixed = (
         memory.id,
         scope.namespace,

@@ -16,16 +16,21 @@ def scope_text(memory: Memory) -> str:
     return terms_of(memory.scope, memory.type, memory.tags)
 
 
-@lru_cache(maxsize=10_000)
 def terms_of(scope: Scope, type: str, tags: tuple[str, ...]) -> str:
     """The same from the parts that it follows from."""
-    tokens = [scope_token("namespace", scope.namespace, ""), scope_token("type", scope.namespace, type)]
-    tokens += [scope_token("tag", scope.namespace, tag) for tag in dict.fromkeys(tags)]
-    if scope.project is not None:
-        tokens.append(scope_token("project", scope.namespace, scope.project))
-    if scope.session is not None:
-        tokens.append(scope_token("session", scope.namespace, scope.session))
-    return " ".join(tokens)
+    return _kind(scope.namespace, type, tags) + _place(scope.namespace, scope.project, scope.session)
+
+
+@lru_cache(maxsize=10_000)
+def _kind(namespace: str, type: str, tags: tuple[str, ...]) -> str:
+    tokens = [scope_token("namespace", namespace, ""), scope_token("type", namespace, type)]
+    return " ".join([*tokens, *(scope_token("tag", namespace, tag) for tag in dict.fromkeys(tags))])
+
+
+@lru_cache(maxsize=10_000)
+def _place(namespace: str, project: str | None, session: str | None) -> str:
+    named = (("project", project), ("session", session))
+    return "".join([" " + scope_token(kind, namespace, value) for kind, value in named if value is not None])
 
 
 @lru_cache(maxsize=10_000)

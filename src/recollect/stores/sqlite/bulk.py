@@ -14,7 +14,7 @@ from typing import Any
 
 from recollect.domain.memory import EPISODE, Memory, tombstone_hash
 from recollect.domain.times import to_ms
-from recollect.stores.sqlite.changes import COLUMNS, tombstone_secret
+from recollect.stores.sqlite.changes import COLUMNS, INSERT_FULLTEXT, tombstone_secret
 from recollect.stores.sqlite.connection import Connection, one
 from recollect.stores.sqlite.entries import Entries, Entry
 from recollect.stores.sqlite.ledger import Writing
@@ -97,11 +97,9 @@ def _insert(entries: Sequence[Entry], tokens: Sequence[Tokens], writing: Writing
             for row, entry, own in zip(places, entries, tokens)
         ],
     )
-    _fill(
-        connection,
-        "fulltext",
-        ("rowid", "content", "tags", "scope"),
-        [(row, entry.content, entry.tags, entry.scope) for row, entry in zip(places, entries)],
+    # One by one: a statement of several rows begins with a savepoint, at which FTS5 writes out what it has gathered.
+    connection.executemany(
+        INSERT_FULLTEXT, [(row, entry.content, entry.tags, entry.scope) for row, entry in zip(places, entries)]
     )
     for row in _between_turns([entry.put.memory for entry in entries], places, writing):
         renew_followers(writing, row)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from recollect.domain.changes import Change, Put
 from recollect.domain.errors import RecollectError
-from recollect.domain.times import to_ms
 from recollect.stores.rows import encode, text_number
 from recollect.stores.scope_terms import scope_text
 from recollect.stores.sqlite.derived import tags_text
@@ -57,7 +56,7 @@ def _entry(put: Put) -> Entry:
     memory = put.memory
     return Entry(
         put,
-        encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count),
+        encode(memory, memory.version, None, memory.access_count),
         text_number(memory.content),
         plain(memory.content),
         tags_text(memory),
