@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 from recollect.domain.memory import EPISODE, Memory, tombstone_hash
 from recollect.domain.times import to_ms
-from recollect.stores.sqlite.changes import COLUMNS, INSERT_FULLTEXT, tombstone_secret
+from recollect.stores.rows import SOURCE
+from recollect.stores.sqlite.changes import COLUMNS, INSERT_FULLTEXT, INSERT_TEXTS, tombstone_secret
 from recollect.stores.sqlite.connection import Connection, one
 from recollect.stores.sqlite.entries import Entries, Entry
 from recollect.stores.sqlite.ledger import Writing
@@ -23,8 +22,7 @@ from recollect.stores.sqlite.outbox import renew_followers
 from recollect.stores.sqlite.subjects import subject_number
 
 AT_ONCE = 1_000
-ROWS_AT_ONCE = (64, 8, 1)
-"""Rows of one statement: SQLite works on them without Python, which meanwhile encodes what comes next."""
+INSERT_MEMORIES = f"INSERT INTO memories (row, text_hash, {SOURCE}) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 
 
 def insert_all(callers: Sequence[Entries], writing: Writing) -> bool:
@@ -82,22 +80,15 @@ def _insert(entries: Sequence[Entry], tokens: Sequence[Tokens], writing: Writing
     connection = writing.connection
     last: int = one(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'memories'") or 0
     places = range(last + 1, last + 1 + len(entries))
-    _fill(
-        connection,
-        "memories",
-        ("row", "text_hash", *COLUMNS),
-        [(row, entry.number, *entry.values) for row, entry in zip(places, entries)],
-    )
-    _fill(
-        connection,
-        "texts",
-        ("row", "content_tokens", "about", "tokens"),
+    # One by one: a statement of several rows begins with a savepoint, at which FTS5 writes out what it has gathered.
+    connection.executemany(INSERT_MEMORIES, [(row, entry.number, *entry.values) for row, entry in zip(places, entries)])
+    connection.executemany(
+        INSERT_TEXTS,
         [
             (row, own.content, subject_number(entry.put.memory), own.stream)
             for row, entry, own in zip(places, entries, tokens)
         ],
     )
-    # One by one: a statement of several rows begins with a savepoint, at which FTS5 writes out what it has gathered.
     connection.executemany(
         INSERT_FULLTEXT, [(row, entry.content, entry.tags, entry.scope) for row, entry in zip(places, entries)]
     )
@@ -136,17 +127,3 @@ def _sum_up(caller: Entries, writing: Writing) -> None:
         text = writing.tokenizer.text(entry.content, entry.tags)
         ledger.terms.update(writing.common & text.terms)
         ledger.words |= text.words
-
-
-def _fill(connection: Connection, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
-    place = 0
-    for size in ROWS_AT_ONCE:
-        while len(rows) - place >= size:
-            connection.execute(_insertion(table, columns, size), tuple(chain.from_iterable(rows[place : place + size])))
-            place += size
-
-
-@lru_cache(maxsize=64)
-def _insertion(table: str, columns: tuple[str, ...], size: int) -> str:
-    row = f"({', '.join('?' * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * size)}"
