@@ -181,3 +181,14 @@ def test_a_failed_write_does_not_make_its_words_known(tmp_path: Path) -> None:
     assert text_of(store).similar("quetzal", 0.9, 1) == [("quetzal", 1.0)]
     assert store.care.check() == []
     store.close()
+
+
+def test_an_import_is_one_piece_of_the_full_text_index(tmp_path: Path) -> None:
+    """FTS5 writes out what it has gathered at every savepoint, and statements of several rows begin with one."""
+    store = open_sqlite(tmp_path / "s.db")
+    vectors_of(store).missing("m", 1)
+    put(store, *(note(f"m{number:04}", f"text number {number}") for number in range(1_500)))
+    store.close()
+    connection = connect(str(tmp_path / "s.db"))
+    assert connection.execute("SELECT count(DISTINCT segid) FROM fulltext_idx").get == 1
+    connection.close()

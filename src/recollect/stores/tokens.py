@@ -29,6 +29,7 @@ CACHED_WORDS = 200_000
 BOUNDARY = ""
 """Stands between the columns of a stream; no token is empty."""
 TOKEN_BYTES = 6
+FIRST_HASH = bytes([1, 0, 0, 0, 0, 0])
 ASCII_WORDS = bytes(ord(chr(number).lower()) if number < 128 and chr(number).isalnum() else 32 for number in range(256))
 """What unicode61 makes of ASCII: letters and digits are words, folded, and everything else stands between them."""
 
@@ -42,7 +43,7 @@ def plain(text: str) -> str:
 
 def token_hash(token: str) -> int:
     """48 bits of a token; 0 is kept for the boundaries between columns."""
-    return int.from_bytes(hashlib.blake2b(token.encode(), digest_size=TOKEN_BYTES).digest(), "little") or 1
+    return int.from_bytes(piece(token), "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,8 @@ class Tokenizer:
 
 def piece(token: str) -> bytes:
     """The hash of a token as it stands in a stream that is not split yet."""
-    return token_hash(token).to_bytes(TOKEN_BYTES, "little")
+    hashed = hashlib.blake2b(token.encode(), digest_size=TOKEN_BYTES).digest()
+    return hashed if any(hashed) else FIRST_HASH
 
 
 def stream_of(pieces: bytes) -> bytes:

@@ -94,11 +94,9 @@ def _insert(entries: Sequence[Entry], tokens: Sequence[Tokens], writing: Writing
     )
     for row in _between_turns([entry.put.memory for entry in entries], places, writing):
         renew_followers(writing, row)
+    waiting = [row for row, entry in zip(places, entries) if not entry.put.memory.sensitive]
     for model in writing.models.values():
-        connection.execute(
-            "INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE row BETWEEN ? AND ? AND NOT sensitive",
-            (model, places[0], places[-1]),
-        )
+        connection.executemany("INSERT INTO outbox (model, row) VALUES (?, ?)", [(model, row) for row in waiting])
 
 
 def _between_turns(memories: Sequence[Memory], places: Sequence[int], writing: Writing) -> list[int]:
