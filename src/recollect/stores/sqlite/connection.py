@@ -18,6 +18,8 @@ PAGE_BYTES = 8192
 BUSY_MS = 10_000
 IDLE_READERS = 8
 WAL_PAGES = 1000
+CACHE = -32_000
+"""Of a connection; SQLite takes a negative number for KB."""
 
 # Every occurrence of every term; of each connection's own, so that the file needs no table for it.
 INSTANCES = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab (main, fulltext, instance)"
@@ -127,7 +129,7 @@ def connect(path: str, *, read_only: bool = False, create: bool = False) -> Conn
         set_pragma(connection, "trusted_schema", "OFF", 0)
         set_pragma(connection, "cell_size_check", "ON", 1)
         set_pragma(connection, "temp_store", "MEMORY", 2)
-        set_pragma(connection, "cache_size", -32_000)
+        set_pragma(connection, "cache_size", CACHE)
         connection.execute("PRAGMA mmap_size=0").fetchall()
     except BaseException:
         connection.close()

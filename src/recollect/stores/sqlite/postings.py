@@ -23,6 +23,9 @@ from recollect.stores.tokens import Streams, token_hash
 KEPT_ROWS = 16_000_000
 """The bound of all lists together: 96 MB."""
 LISTED_AT_ONCE = 1_000_000
+MEASURED_AT_ONCE = 65_536
+SHORT_BYTES = 3
+"""Of the sizes of a memory's columns, where none has more than 127 tokens."""
 MENDED_ROWS = 32
 """With more changed texts than this, a list is made anew."""
 MOST_TIMES = 255
@@ -151,9 +154,8 @@ class Postings:
                 changed = _changed(connection, self._sequence, -1)
         lengths = np.zeros(max(view.top, self._measured.top) + 1, np.float32)
         lengths[: len(self._lengths)] = self._lengths[: len(lengths)]
-        _read_lengths(
-            lengths, rows(connection, "SELECT id, sz FROM fulltext_docsize WHERE id > ?", (self._measured.top,))
-        )
+        for low in range(self._measured.top, view.top, MEASURED_AT_ONCE):
+            _read_stretch(connection, lengths, low, min(low + MEASURED_AT_ONCE, view.top))
         if changed:
             sql = "SELECT id, sz FROM fulltext_docsize WHERE id IN (SELECT value FROM json_each(?))"
             _read_lengths(lengths, rows(connection, sql, (json.dumps(changed),)))
@@ -231,18 +233,34 @@ def _numbers(connection: Connection, sql: str, what: str, after: int, top: int) 
     return np.concatenate(pieces)
 
 
+def _read_stretch(connection: Connection, lengths: Floats, low: int, high: int) -> None:
+    """The lengths of the rows behind `low` up to `high`: as one value where no row is missing and every size is short,
+    which takes a fifth of the time that single rows take."""
+    within = "FROM fulltext_docsize WHERE id > ? AND id <= ?"
+    sql = f"SELECT count(*), max(length(sz)), CAST(group_concat(sz, '') AS BLOB) {within}"
+    count, longest, sizes = one(connection, sql, (low, high))
+    if count == high - low and longest == SHORT_BYTES and len(sizes) == SHORT_BYTES * count:
+        lengths[low + 1 : high + 1] = _sums(sizes)
+    elif count:
+        _read_lengths(lengths, rows(connection, f"SELECT id, sz {within}", (low, high)))
+
+
+def _sums(sizes: bytes) -> Floats:
+    """Content and tags together, from sizes of three columns in a byte each."""
+    return np.frombuffer(sizes, np.uint8).reshape(-1, SHORT_BYTES)[:, :2].sum(axis=1, dtype=np.float32)
+
+
 def _read_lengths(lengths: Floats, found: list[tuple[int, bytes]]) -> None:
     """FTS5 keeps the sizes of a memory's columns (content, tags, scope) as varints, mostly of one byte each."""
     if not found:
         return
-    short = [pair for pair in found if len(pair[1]) == 3]
+    short = [pair for pair in found if len(pair[1]) == SHORT_BYTES]
     if short:
         places = np.fromiter((row for row, _ in short), np.int64, len(short))
-        sizes = np.frombuffer(b"".join([size for _, size in short]), np.uint8).reshape(-1, 3)
-        lengths[places] = sizes[:, :2].sum(axis=1, dtype=np.float32)
+        lengths[places] = _sums(b"".join([size for _, size in short]))
     if len(short) < len(found):
         for row, size in found:
-            if len(size) != 3:
+            if len(size) != SHORT_BYTES:
                 lengths[row] = sum(_varints(size)[:2])
 
 
