@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.domain.memory import same_text
-from recollect.stores.tokens import Tokenizer, piece, token_hash
+from recollect.stores.tokens import BOUNDARY, Tokenizer, piece, token_hash
 
 OWN = apsw.Connection(":memory:")
 TOKENIZER = Tokenizer(OWN)  # type: ignore[arg-type]
@@ -26,6 +26,14 @@ def test_words_of_ascii_are_those_of_the_full_text_index(text: str) -> None:
         text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
     )
     assert TOKENIZER.words(text) == expected
+
+
+@given(st.lists(st.one_of(ascii_text, st.text(max_size=10)), max_size=6))
+@example([])
+@example(["", "a b", BOUNDARY, f"c{BOUNDARY}d"])
+@example(["one two", "", "Three_four"])
+def test_columns_that_are_cut_together_are_cut_as_each_alone(texts: list[str]) -> None:
+    assert TOKENIZER.columns(texts) == [word for text in texts for word in [*TOKENIZER.words(text), BOUNDARY]]
 
 
 @given(st.one_of(st.text(max_size=40), ascii_text))

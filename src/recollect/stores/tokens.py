@@ -26,12 +26,14 @@ MARK = "\U0010f2c7"
 MARK_NUMBER = 0x10F2C7
 
 CACHED_WORDS = 200_000
-BOUNDARY = ""
-"""Stands between the columns of a stream; no token is empty."""
+BOUNDARY = "\x01"
+"""Ends every column of a stream; no token holds it."""
 TOKEN_BYTES = 6
 FIRST_HASH = bytes([1, 0, 0, 0, 0, 0])
 ASCII_WORDS = bytes(ord(chr(number).lower()) if number < 128 and chr(number).isalnum() else 32 for number in range(256))
 """What unicode61 makes of ASCII: letters and digits are words, folded, and everything else stands between them."""
+ASCII_COLUMNS = bytes(ord(BOUNDARY) if number == ord(BOUNDARY) else ASCII_WORDS[number] for number in range(256))
+"""The same, with boundaries between columns kept."""
 
 Hashes: TypeAlias = NDArray[np.uint64]
 
@@ -79,6 +81,13 @@ class Tokenizer:
         if text.isascii():
             return text.encode("ascii").translate(ASCII_WORDS).decode("ascii").split()
         return self._run(self._fold, plain(text), apsw.FTS5_TOKENIZE_DOCUMENT)
+
+    def columns(self, texts: Sequence[str]) -> list[str]:
+        """The words of several columns, each ended by a boundary; all of them at once where they are plain ASCII."""
+        joined = f" {BOUNDARY} ".join([*texts, ""])
+        if joined.isascii() and joined.count(BOUNDARY) == len(texts):
+            return joined.encode("ascii").translate(ASCII_COLUMNS).decode("ascii").split()
+        return [word for text in texts for word in (*self.words(text), BOUNDARY)]
 
     def text(self, content: str, tags: str) -> Text:
         """Everything the index needs to know of one memory.

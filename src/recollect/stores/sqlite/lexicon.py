@@ -93,9 +93,7 @@ class Lexicon:
         return reading
 
     def _read(self, columns: Sequence[tuple[str, str]], reading: Reading) -> None:
-        words, end = self._tokenizer.words, [BOUNDARY]
-        split = [(words(content), words(tags)) for content, tags in columns]
-        every = list(chain.from_iterable([column for pair in split for column in (pair[0], end, pair[1], end)]))
+        every = self._tokenizer.columns(list(chain.from_iterable(columns)))
         if not self._unlisted:
             self._alone = reading
         try:
@@ -108,12 +106,12 @@ class Lexicon:
             reading.words.update(filter(self._unlisted.__contains__, every))
         parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)
         low, high = parts[:, :2].tobytes(), parts[:, 2].tobytes()
+        ends: list[int] = np.flatnonzero(~parts.any(axis=1)).tolist()  # no hash is 0: of each text, two boundaries
         counted, start = frozenset(self._counted), 0
-        for first, second in split:
-            size = len(first) + len(second)
-            stop = start + size + 2
+        for _, end, last in zip(columns, ends[::2], ends[1::2], strict=True):
+            stop = last + 1
             stream = low[4 * start : 4 * stop] + high[2 * start : 2 * stop]
-            reading.tokens.append(Tokens(len(first), size, stream))
+            reading.tokens.append(Tokens(end - start, stop - start - 2, stream))
             if counted:
                 reading.terms.update([self._counted[held] for held in counted.intersection(pieces[start:stop])])
             start = stop
