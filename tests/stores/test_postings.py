@@ -94,3 +94,22 @@ def test_a_search_that_looks_at_an_earlier_state_sees_no_later_memory(tmp_path: 
         assert [one.tolist() for one in (seen.found, seen.times, seen.in_tags)] == [[1], [1], [0]]
     readers.close()
     store.close()
+
+
+def test_lengths_are_those_of_the_texts_whether_read_as_one_value_or_row_by_row(
+    tmp_path: Path, monkeypatch: MonkeyPatch
+) -> None:
+    """Stretches of four rows: one whole and short, one with a long text, one with an erased memory, one cut off."""
+    monkeypatch.setattr(postings, "MEASURED_AT_ONCE", 4)
+    store = open_sqlite(tmp_path / "s.db")
+    sizes = [1, 2, 3, 4, 5, 300, 7, 8, 9, 10, 11, 12, 13, 14]
+    memories = [note(f"n{row}", "word " * size, tags=("a tag",)) for row, size in enumerate(sizes, 1)]
+    put(store, *memories)
+    store.records.write([Erase("n10")])
+    own, readers = Postings(), Readers(str(tmp_path / "s.db"), read_only=True)
+    with readers.reading() as connection:
+        lengths = own.lengths(connection, own.view(connection))
+    readers.close()
+    expected = [0 if row == 10 else size + 2 for row, size in enumerate(sizes, 1)]
+    assert lengths.tolist() == [0, *expected]
+    store.close()
