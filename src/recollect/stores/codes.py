@@ -68,7 +68,11 @@ class Segment:
 
     @classmethod
     def room(cls, size: int, like: Columns) -> "Segment":
-        columns = {name: np.empty((size, *column.shape[1:]), column.dtype) for name, column in like.items()}
+        """Room in bytearrays: for arrays of its own numpy asks for large pages, which a system may search for long."""
+        columns = {
+            name: np.frombuffer(bytearray(size * column[:1].nbytes), column.dtype).reshape(size, *column.shape[1:])
+            for name, column in like.items()
+        }
         return cls(columns, np.ones(size, np.bool_), 0, True)
 
     def append(self, batch: Columns, first: int) -> int:
