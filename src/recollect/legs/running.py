@@ -8,7 +8,6 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Event
 from time import perf_counter
 
 from recollect.domain.errors import ModelUnavailable
@@ -33,9 +32,6 @@ MEANING_KINDS = frozenset({"dense", "similarity"})
 
 SECOND_WAVE = frozenset({"graph", "bridge"})
 ANCHOR_DEPTH = 50
-TURN_S = 0.01
-"""So long the vector search lets words finish that are being searched when the question is embedded. Two threads that
-work in short calls wait for each other at every one of them (the interpreter's lock), and both take longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +132,12 @@ def run_legs(
 ) -> tuple[dict[str, Found], Vector | None]:
     """Embedding and dense search run beside the others; the legs that need anchors follow."""
     wanted = [spec for spec in profile.legs if may_run(spec, plan, journal)]
-    words_done = Event()
-    meaning = _start_meaning(wanted, question, profile, tools, plan, journal, words_done)
+    meaning = _start_meaning(wanted, question, profile, tools, plan, journal)
     found: dict[str, Found] = {}
     for spec in wanted:
         run = _words_or_recent(spec, question, profile, tools.store, journal)
         if run is not None:
             _contain(spec.name, run, found, journal)
-    words_done.set()
     vector = _collect_meaning(meaning, wanted, tools.patience_ms, found, journal)
     later = [spec for spec in wanted if spec.kind in SECOND_WAVE]
     if later:
@@ -162,7 +156,6 @@ def _start_meaning(
     tools: Tools,
     plan: ModePlan,
     journal: Journal,
-    words_done: Event,
 ) -> Future[Meaning] | None:
     """One task embeds the question and runs every dense leg, so that no worker ever waits for another."""
     specs = [spec for spec in wanted if spec.kind == "dense"]
@@ -176,7 +169,6 @@ def _start_meaning(
 
     def run() -> Meaning:
         vector = embedder.embed_query(text)
-        words_done.wait(TURN_S)
         found = {
             spec.name: _timed(lambda spec=spec: dense(vectors, question, embedder.id, vector, **spec.options))
             for spec in specs
