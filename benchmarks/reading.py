@@ -49,7 +49,7 @@ class KnownQuestions:
         return len(text.split())
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        raise NotImplementedError("the vectors of memories are given")
+        return np.stack([self._known[text] for text in texts])  # of questions: those of memories are given
 
     def embed_query(self, text: str) -> Vector:
         if self._real is not None:

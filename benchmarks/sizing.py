@@ -34,9 +34,9 @@ def page(results: dict[str, Any]) -> str:
         "# How much it takes",
         "",
         f"Measured with `python -m benchmarks.postgres --sizes {','.join(map(str, sizes))}`"
-        f" ([results](../benchmarks/results/postgres.md)) on {facts['cores']} cores and {facts['memory_gb']} GB that"
-        " other work shared, so CPU times and ratios count, not the wall. Memories of about 40 words, one vector of 384"
-        " numbers each. `python -m benchmarks.sizing` writes this page.",
+        f" ([results](../benchmarks/results/postgres.md)) at commit {facts['commit']}, on {facts['cores']} cores and"
+        f" {facts['memory_gb']} GB that other work shared, so CPU times and ratios count, not the wall."
+        " Memories of about 40 words, one vector of 384 numbers each. `python -m benchmarks.sizing` writes this page.",
         "",
         *_measured(results, sizes),
         *_per_million(results, largest, embedding),

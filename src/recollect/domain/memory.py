@@ -43,7 +43,7 @@ def same_text(content: str) -> str:
         return " ".join(unicodedata.normalize("NFC", content).casefold().split())
     folded = content.lower()
     single = folded.isprintable() and "  " not in folded and folded.strip() == folded
-    return folded if single else " ".join(folded.split())  # to look costs a tenth of splitting
+    return folded if single else " ".join(folded.split())  # to look costs less than to split
 
 
 def tombstone_hash(content: str, namespace: str, secret: bytes) -> bytes:

@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from itertools import repeat
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -148,12 +147,6 @@ def _columns(rows: Ints, owners: Ints, vectors: Floats, coded: bool) -> Columns:
     return {"rows": rows, "owners": owners, "codes": codes, "factors": factors}
 
 
-@cache
-def _threads() -> ThreadPoolExecutor:
-    """One set of threads for all scans of the process: starting them takes as long as scanning ten thousand rows."""
-    return ThreadPoolExecutor(os.cpu_count(), "recollect-scan")
-
-
 def _products(probe: Bytes, codes: Bytes) -> Floats:
     return np.asarray(numkong.cdist(probe, codes, "dot", out_dtype="float32"))[0]
 
@@ -237,8 +230,11 @@ def _near_vectors(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, In
 def _near_codes(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
     """By codes; many rows are shared out to threads, as a product of codes lets go of the interpreter."""
     probe = _codes(unit[None], _peaks(unit[None]))[0]
-    shared = len(parts) > 1 and sum(map(len, parts)) >= SHARED_ROWS
-    scores = list((_threads().map if shared else map)(_code_scores, parts, repeat(probe)))
+    if sum(map(len, parts)) < SHARED_ROWS:
+        scores = [_code_scores(part, probe) for part in parts]
+    else:  # threads of this scan alone: kept ones would be missing in a process that was forked
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            scores = list(threads.map(_code_scores, parts, repeat(probe)))
     return _head(parts, np.concatenate(scores), limit + limit // 2 + HEAD_ROWS)[:2]
 
 
@@ -266,7 +262,7 @@ class CodeIndex:
         vectors = np.ascontiguousarray(vectors, np.float32)
         if vectors.shape != (len(rows), self.dimension) or owners.shape != rows.shape:
             raise ValueError(f"{len(rows)} rows, {len(owners)} owners, vectors {vectors.shape}")
-        if len(_distinct(rows)) != len(rows) or not (len(rows) == 0 or np.isfinite(_peaks(vectors)).all()):
+        if len(_distinct(rows)) != len(rows) or not np.isfinite(_peaks(vectors)).all():
             raise ValueError("a row number comes twice, or a vector holds NaN or infinity")
         for here in (slice(start, start + STEP_ROWS) for start in range(0, len(rows), STEP_ROWS)):
             self._add(rows[here], owners[here], vectors[here])

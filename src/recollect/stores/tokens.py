@@ -77,7 +77,7 @@ class Tokenizer:
         return self._run(self._stem, text, flags)
 
     def words(self, text: str) -> list[str]:
-        """The unstemmed, folded words of a text; those of plain ASCII are cut here, in half of the time."""
+        """The unstemmed, folded words of a text; those of plain ASCII are cut here, with less work."""
         if text.isascii():
             return text.encode("ascii").translate(ASCII_WORDS).decode("ascii").split()
         return self._run(self._fold, plain(text), apsw.FTS5_TOKENIZE_DOCUMENT)
