@@ -124,6 +124,15 @@ def test_without_a_model_the_first_run_says_how_to_get_one(cli: Any, monkeypatch
     assert "recollect models fetch" in cli("list").err
 
 
+def test_a_recall_that_finds_nothing_says_what_a_model_would_add(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("remember", "we run postgres")
+    for embedder, wanted in (("default", True), ("none", False)):
+        monkeypatch.setenv("RECOLLECT_EMBEDDER", embedder)
+        assert ("recollect models fetch" in cli("recall", "which database").err) is wanted
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "default")
+    assert "recollect models fetch" not in cli("recall", "postgres").err
+
+
 def test_importing_the_command_line_loads_no_heavy_library() -> None:
     heavy = "numpy onnxruntime tokenizers fastapi apsw rich recollect.engine"
     code = f"import sys, recollect.doors.cli.app; print([one for one in '{heavy}'.split() if one in sys.modules])"

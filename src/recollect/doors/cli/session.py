@@ -144,6 +144,10 @@ class Session:
         if target == ":memory:" or "://" in target or Path(target).expanduser().exists():
             return
         self.note(f"new store: {target}  (choose another with --store or RECOLLECT_STORE)")
+        self.note_missing_model()
+
+    def note_missing_model(self) -> None:
+        """How to get the default model, where it is wanted and missing."""
         if self.settings.embedder == "default":
             from recollect.encoders.catalogue import EMBEDDER_CHAIN
             from recollect.encoders.fetch import is_installed

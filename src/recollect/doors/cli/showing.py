@@ -40,6 +40,7 @@ def show(
         _list(run, answer, moment)
     if not answer.hits:
         run.note("nothing found" if not answer.abstained else "nothing relevant enough")
+        run.note_missing_model()
 
 
 def _list(run: Session, answer: Recall, now: datetime | None) -> None:
