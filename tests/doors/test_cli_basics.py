@@ -133,6 +133,14 @@ def test_a_recall_that_finds_nothing_says_what_a_model_would_add(cli: Any, monke
     assert "recollect models fetch" not in cli("recall", "postgres").err
 
 
+def test_a_recall_that_finds_nothing_says_what_waits_for_its_embedding(cli: Any) -> None:
+    cli("remember", "we run postgres", "--no-wait")
+    waiting = cli("recall", "postal zoo", "--mode", "bm25")
+    assert "wait for their embedding: 1; `recollect upkeep`" in waiting.err
+    cli("upkeep")
+    assert "wait" not in cli("recall", "postal zoo", "--mode", "bm25").err
+
+
 def test_importing_the_command_line_loads_no_heavy_library() -> None:
     heavy = "numpy onnxruntime tokenizers fastapi apsw rich recollect.engine"
     code = f"import sys, recollect.doors.cli.app; print([one for one in '{heavy}'.split() if one in sys.modules])"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -121,6 +122,8 @@ def fetch(
         return
     for one in got:
         run.say(f"{one['name']}  ready in {one['folder']}")
+    if any(find_model(one["name"]).is_embedder for one in got) and Path(run.settings.store).expanduser().is_file():
+        run.note("memories written before are embedded by the daemon, or now: `recollect upkeep`")
 
 
 def _first_of(run: Session, chain: tuple[CatalogueModel, ...]) -> dict[str, str]:

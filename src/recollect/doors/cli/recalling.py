@@ -95,6 +95,8 @@ def recall(
 
         document = recall_to_dict(answer, rendered=render)
         showing.show(run, answer, document, texts, explain=explain, render=render, now=now)
+        if not (answer.hits or run.json):
+            run.note_waiting(engine)
 
 
 def _aliases(given: list[str] | None) -> dict[str, str | list[str]]:

@@ -190,9 +190,13 @@ class Session:
         except (Exception, KeyboardInterrupt) as error:
             self.note(f"not embedded yet: {str(error) or 'stopped'}; `recollect upkeep` goes on")
             return
+        self.note_waiting(engine)
+
+    def note_waiting(self, engine: Engine) -> None:
+        """How many memories are not yet found by meaning, and what embeds them."""
         waiting = engine.embedding_progress()
         if waiting is not None and waiting.pending:
-            self.note(f"{waiting.pending} memories wait for their embedding: `recollect upkeep` goes on")
+            self.note(f"memories that wait for their embedding: {waiting.pending}; `recollect upkeep` does it now")
 
 
 def _is_piped(stream: Any) -> bool:
