@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RIVALS := .venv-rivals
 HISTORIES ?= 12
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-pgbouncer postgres-17
 .PHONY: postgres-restarts fuzz conformance golden docs models
-.PHONY: bench bench-full quality lock clean
+.PHONY: bench bench-full bench-rivals quality lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -78,6 +79,14 @@ bench: models ## Speed, side by side with plain FTS5 and numpy, in about five mi
 bench-full: models ## The same up to a million memories, up to an hour
 	$(BIN)/python -m benchmarks --full
 
+bench-rivals: models ## The quick plan beside LanceDB, Chroma, mem0, tantivy and others, in an environment of their own
+	$(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(RIVALS)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@grep -v '^#' benchmarks/requirements.txt | while read -r rival; do \
+	  $(RIVALS)/bin/python -m pip install --quiet "$$rival" || echo "not compared: $$rival cannot be installed here"; done
+	$(RIVALS)/bin/python -m benchmarks --quick --out benchmarks/results/rivals
+
 quality: models ## Retrieval quality on data sets in BEIR layout: make quality DATA=folder
 	$(BIN)/python -m benchmarks.quality --data $(DATA)
 
@@ -86,4 +95,4 @@ lock: ## Renew the locked dependency set (needs uv)
 	  --no-annotate --quiet --custom-compile-command "make lock" --output-file requirements.lock
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(RIVALS) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
