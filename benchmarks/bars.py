@@ -86,7 +86,7 @@ def _of_size(size: int, one: Mapping[str, Any]) -> list[Bar]:
             Bar(f"{size}: memory of a process, MB", one["open_warm"]["resident_mb"], 700.0),
         ]
     whole = one.get("whole_recall")
-    if whole:
+    if whole and not million:  # promised for a hundred thousand
         found.append(Bar(f"{size}: whole recall : embedding alone (wall)", whole["ratio_p50"], 3.0))
         found.append(Bar(f"{size}: whole recall : embedding alone (CPU)", whole["ratio_cpu"], 3.0))
     for clock, kind in (("wall", "p50"), ("CPU", "cpu_p50")):
