@@ -261,18 +261,18 @@ def follow_links(candidates: Sequence[Candidate], pool: Pool, question: Question
         return pool
     memories: dict[str, Memory] = dict(pool.memories)
     links: dict[Link, None] = {}
-    ring = [one.id for one in candidates]
-    for _ in range(MAX_CHAIN):
-        fresh = [link for link in store.links.links(ring) if link not in links] if ring else []
+    ring, rings = [one.id for one in candidates], 0
+    while ring and rings < MAX_CHAIN:
+        fresh = [link for link in store.links.links(ring) if link not in links]
         links.update(dict.fromkeys(fresh))
         ends = {link.source for link in fresh if link.type == "supersedes"}
         ends |= {link.target for link in fresh if link.type == "resolved-by"}
-        unseen = sorted(ends - set(memories))
+        unseen = sorted(ends - memories.keys())
         # An excluded head must be known, so that what it supersedes is not shown in its place.
-        visible = replace(question.filter, exclude=frozenset[str](), only=None)
+        visible = replace(question.filter, exclude=frozenset[str](), only=None) if unseen else question.filter
         arrived = {one.id: one for one in store.records.fetch(unseen) if visible.allows(one)} if unseen else {}
         memories.update(arrived)
-        ring = list(arrived)
+        ring, rings = list(arrived), rings + 1
     return Pool(memories, pool.similarities, tuple(links))
 
 

@@ -107,11 +107,11 @@ def test_words_count_in_every_form_and_partly_by_their_beginning() -> None:
 
 def test_only_the_best_passage_of_a_long_memory_is_read() -> None:
     long = "lighthouse " + "sand " * 1000
-    late = replace(candidate("a", long + " mill"), passage=Passage(3000, 4000))
+    late = candidate("a", long + " mill")._replace(passage=Passage(3000, 4000))
     frequencies = Frequencies(2000)
     found = confidence.signs(asked("lighthouse"), lists({}), [late], frequencies)
     assert found["covered"] == 0.0
-    assert confidence.signs(asked("lighthouse"), lists({}), [replace(late, passage=None)], frequencies)["covered"] == 1
+    assert confidence.signs(asked("lighthouse"), lists({}), [late._replace(passage=None)], frequencies)["covered"] == 1
 
 
 def test_a_small_store_does_not_make_its_words_worthless() -> None:

@@ -105,7 +105,7 @@ def test_of_two_that_say_the_same_and_score_the_same_the_newer_one_may_stay() ->
         ("m0", "near-duplicate of m1"),
         ("m2", "near-duplicate of m1"),
     ]
-    better = replace(old, score=0.6)
+    better = old._replace(score=0.6)
     assert [one.id for one in distinct([better, new], pool(), QUESTION, latest=True)[0]] == ["m0"]
 
 

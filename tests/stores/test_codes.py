@@ -1,5 +1,7 @@
 """The code index agrees with brute force, survives damaged files, and can be searched while it changes."""
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +85,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "SEGMENT_ROWS", 1_500)
     monkeypatch.setattr(codes, "STEP_ROWS", 70)
     monkeypatch.setattr(codes, "SHARED_ROWS", 2_000)
+    monkeypatch.setattr(codes, "PIECE_ROWS", 400)
     monkeypatch.setattr(codes, "SAMPLED", 8)
 
 
@@ -161,11 +164,24 @@ def test_codes_estimate_cosines_to_a_thousandth_and_without_bias() -> None:
         codes.Segment.full(codes._columns(np.arange(2_000), np.arange(2_000), vectors, True)), 2_000, None
     )
     probe, of_query = codes._codes(query[None], codes._peaks(query[None]))
-    found, truth = codes._code_scores(part, probe) * of_query, units @ query
+    found, truth = codes._code_scores(part, probe, 0, 2_000) * of_query, units @ query
     assert np.abs(found - truth).max() < 0.005 and abs(np.polyfit(truth, found, 1)[0] - 1) < 0.002
     for kept in (np.array([5, 900, 1_999]), np.arange(0, 2_000, 2)):  # gathered; thinned after
         some = codes.Part(part.segment, 2_000, kept)
-        assert np.array_equal(codes._code_scores(some, probe) * of_query, found[kept])
+        for first, last in ((0, len(kept)), (1, len(kept) - 1), (len(kept) - 1, len(kept))):
+            assert np.array_equal(codes._code_scores(some, probe, first, last) * of_query, found[kept[first:last]])
+
+
+def test_a_forked_process_scans_with_threads_of_its_own(narrow: None) -> None:
+    vectors = cloud(6_000, 21)
+    index, _ = filled(vectors, exact_rows=500)
+    here = index.nearest(vectors[7], 10)[0].tolist()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # who waits for threads that are not there waits for ever
+        same_rows = index.nearest(vectors[7], 10)[0].tolist() == here
+        os._exit(0 if same_rows and threading.active_count() > 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, 400])

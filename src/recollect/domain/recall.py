@@ -20,8 +20,7 @@ class Adjustment:
     after: float
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A memory on its way through priors, rerank and selection."""
 
     memory: Memory

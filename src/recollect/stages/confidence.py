@@ -37,6 +37,8 @@ BEST_BM25 = 2.2
 """k1 + 1: what one word can give at most, in units of its inverse frequency."""
 
 _BREAKS = re.compile(r"[\W_]+")
+_ASCII_BREAKS = {number: " " for number in range(128) if not chr(number).isalnum()}
+"""The same for plain texts, in a fraction of the time."""
 
 WORD_SIGNS = ("covered", "together", "by_words", "dated", "in_time", "rarest", "rarity")
 MEANING_SIGNS = ("close", "outstanding", "agreement")
@@ -183,7 +185,8 @@ def signs(
 def content_words(question: Question, memories: Sequence[Memory]) -> list[str]:
     """The words that an answer should hold: neither stop words, nor the time that is named, nor who speaks anyway,
     unless nothing else is asked for."""
-    spoken = {str(one.metadata.get("speaker", "")).partition(" ")[0].casefold() for one in memories}
+    speakers = {str(one.metadata.get("speaker", "")) for one in memories}
+    spoken = {name.partition(" ")[0].casefold() for name in speakers}
     timed = set(_split(question.window.words)) if question.window is not None else set[str]()
     words = dict.fromkeys(word for one in question.words for word in _split(one))
     telling = [one for one in words if len(one) > 1 and one not in timed and not is_stop_word(one)][:MAX_WORDS]
@@ -193,8 +196,9 @@ def content_words(question: Question, memories: Sequence[Memory]) -> list[str]:
 def held_words(words: Sequence[str], text: str) -> list[float]:
     """For each word whether the text has it: 1 in any of its forms, else the share of letters that it has in common
     with the likest word from the beginning on (photograph, photography), 0 below four letters."""
-    roots = {_root(word) for word in _split(text)}
     wanted = [_root(word) for word in words]
+    heads = {root[:2] for root in wanted}  # a root begins like its word: other words need no stemming
+    roots = {_root(word) for word in _split(text) if word[:2] in heads}
     kin: dict[str, list[str]] = {root[:KIN_LETTERS]: [] for root in wanted if len(root) >= KIN_LETTERS}
     for root in roots:
         family = kin.get(root[:KIN_LETTERS])
@@ -233,4 +237,5 @@ def _text(candidate: Candidate) -> str:
 
 
 def _split(text: str) -> list[str]:
-    return _BREAKS.sub(" ", text.casefold()).split()
+    folded = text.casefold()
+    return folded.translate(_ASCII_BREAKS).split() if folded.isascii() else _BREAKS.sub(" ", folded).split()

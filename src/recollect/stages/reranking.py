@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Annotated, Literal
 
@@ -52,7 +52,7 @@ def reorder(
     silent = [one for one in candidates[:head] if one.id not in scores]
     merit = BLENDS[blend]([scores[one.id] for one in judged])
     order = sorted(range(len(judged)), key=lambda place: (-merit[place], place))
-    scored = [replace(judged[place], rerank_score=scores[judged[place].id]) for place in order]
+    scored = [judged[place]._replace(rerank_score=scores[judged[place].id]) for place in order]
     return [*scored, *silent, *candidates[head:]]
 
 

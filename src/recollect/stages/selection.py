@@ -6,7 +6,6 @@ Selector: (candidates, pool, question, **options) -> (kept, dropped). Nothing di
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from recollect.domain.memory import Memory
@@ -27,6 +26,8 @@ LEAST_SHARED = 0.3
 
 def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected:
     """A superseded memory gives its rank to the head of its chain; what it was resolved by is attached."""
+    if not pool.links and not question.filter.exclude:
+        return list(candidates), []
     kept: list[Candidate] = []
     dropped: list[Dropped] = []
     taken: set[str] = set()
@@ -41,9 +42,9 @@ def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected
             dropped.append(Dropped(one.id, "redirect", one.score, reason))
         else:
             taken.add(head.id)
-            moved = one if head.id == one.id else replace(one, memory=head, redirected_from=one.id, passage=None)
+            moved = one if head.id == one.id else one._replace(memory=head, redirected_from=one.id, passage=None)
             resolved = resolutions.get(head.id, ())
-            kept.append(replace(moved, resolved_by=resolved) if resolved else moved)
+            kept.append(moved._replace(resolved_by=resolved) if resolved else moved)
     return kept, dropped
 
 
@@ -106,8 +107,8 @@ def top(
     """At most as many as asked, and never more than `most`."""
     limit = question.limit if most is None else min(question.limit, most)
     dropped = [
-        Dropped(one.id, "top", one.score, f"rank {limit + place + 1} > {limit}")
-        for place, one in enumerate(candidates[limit:])
+        Dropped(one.memory.id, "top", one.score, f"rank {place} > {limit}")
+        for place, one in enumerate(candidates[limit:], start=limit + 1)
     ]
     return list(candidates[:limit]), dropped
 
@@ -138,7 +139,7 @@ def budget(
         if cost > limit and left > 0 and not full:
             cut = tokens.snippet(one.memory.content, left, count, one.passage)
             if cut:
-                kept.append(replace(one, excerpt=cut))
+                kept.append(one._replace(excerpt=cut))
                 left -= count(cut)
                 continue
         if full or cost > left:

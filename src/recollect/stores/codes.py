@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -36,7 +36,8 @@ Allowed: TypeAlias = Ints | Callable[[Ints], Flags]
 EXACT_ROWS = 8_192  # 12 MB of float32 and a scan of a millisecond
 HEAD_ROWS = 20  # and half as many again as are wanted: recall@100 is over 0.999 on real embeddings
 SEGMENT_ROWS = 65_536  # appends fill a segment and never move one
-SHARED_ROWS = 200_000  # from so many on, threads are worth their start
+SHARED_ROWS = 150_000  # from so many on, a scan takes longer than what else can be done meanwhile
+PIECE_ROWS = 32_768  # of such a scan: a millisecond
 STEP_ROWS = 4_096  # what is gathered or encoded at once stays in the caches
 SAMPLED = 32  # of so many scores one is looked at, to guess where the best begin
 FLOAT_SLACK = 1e-4  # a float32 dot product of unit vectors is nearer than this to the float64 one
@@ -151,17 +152,52 @@ def _products(probe: Bytes, codes: Bytes) -> Floats:
     return np.asarray(numkong.cdist(probe, codes, "dot", out_dtype="float32"))[0]
 
 
-def _code_scores(part: Part, probe: Bytes) -> Floats:
-    """factor x <probe, code>, in whole numbers: equal codes score equal wherever they stand."""
-    codes, kept = part.segment.columns["codes"], part.kept
-    if kept is None:
-        products = _products(probe, codes[: part.count])
-    elif len(kept) * 5 > part.count:  # to scan all and thin after is cheaper than to gather
-        products = _products(probe, codes[: part.count])[kept]
+def _code_scores(part: Part, probe: Bytes, first: int, last: int) -> Floats:
+    """factor x <probe, code> of a stretch of a part's rows, in whole numbers: equal codes score equal wherever they
+    stand."""
+    codes, factors = part.segment.columns["codes"], part.segment.columns["factors"]
+    if part.kept is None:
+        return _products(probe, codes[first:last]) * factors[first:last]
+    kept = part.kept[first:last]
+    low, high = int(kept[0]), int(kept[-1]) + 1
+    if len(kept) * 5 > high - low:  # to scan all and thin after is cheaper than to gather
+        products = _products(probe, codes[low:high])[kept - low]
     else:
         pieces = (kept[start : start + STEP_ROWS] for start in range(0, len(kept), STEP_ROWS))
         products = np.concatenate([_products(probe, np.take(codes, piece, axis=0)) for piece in pieces])
-    return products * part.column("factors")
+    return products * factors[kept]
+
+
+@lru_cache(maxsize=1)
+def _helpers(_process: int) -> ThreadPoolExecutor:
+    """Threads for all scans of a process, as starting them takes as long as scanning ten thousand rows. A forked
+    process has none of them, so that it asks under its own number for others."""
+    return ThreadPoolExecutor(max((os.cpu_count() or 1) - 1, 1), "recollect-scan")
+
+
+def _all_scores(parts: list[Part], probe: Bytes) -> Floats:
+    """The scores of all rows, one part after the other. Many rows are shared out to threads, piece by piece, as a
+    product of codes lets go of the interpreter."""
+    scores = np.empty(sum(map(len, parts)), np.float32)
+    pieces: list[tuple[Part, int, int, int]] = []
+    begin = 0
+    for part in parts:
+        for first in range(0, len(part), PIECE_ROWS):
+            pieces.append((part, first, min(first + PIECE_ROWS, len(part)), begin + first))
+        begin += len(part)
+    left = iter(pieces)  # whoever is free takes the next one
+
+    def work() -> None:
+        for part, first, last, place in left:
+            scores[place : place + last - first] = _code_scores(part, probe, first, last)
+
+    shared = range(min((os.cpu_count() or 1), len(pieces)) - 1) if len(scores) >= SHARED_ROWS else ()
+    helping = [_helpers(os.getpid()).submit(work) for _ in shared]
+    work()
+    for one in helping:
+        if not one.cancel():  # one that has not begun has nothing left to do
+            one.result()
+    return scores
 
 
 def _edge(scores: Floats, size: int) -> np.float32:
@@ -228,14 +264,9 @@ def _near_vectors(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, In
 
 
 def _near_codes(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
-    """By codes; many rows are shared out to threads, as a product of codes lets go of the interpreter."""
+    """By codes."""
     probe = _codes(unit[None], _peaks(unit[None]))[0]
-    if sum(map(len, parts)) < SHARED_ROWS:
-        scores = [_code_scores(part, probe) for part in parts]
-    else:  # threads of this scan alone: kept ones would be missing in a process that was forked
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            scores = list(threads.map(_code_scores, parts, repeat(probe)))
-    return _head(parts, np.concatenate(scores), limit + limit // 2 + HEAD_ROWS)[:2]
+    return _head(parts, _all_scores(parts, probe), limit + limit // 2 + HEAD_ROWS)[:2]
 
 
 class CodeIndex:
