@@ -40,6 +40,7 @@ STEPS = (
     (1, "meaning", "recollect.legs.running", "dense"),
     (2, "scan the codes", "recollect.stores.codes", "_near_codes"),
     (2, "exact cosines of the head", "recollect.stores.sqlite.vectors", "_hits"),
+    (1, "read ahead what words found", "recollect.legs.running", "_read_ahead"),
     (1, "anchors of the second wave", "recollect.legs.running", "_anchors"),
     (1, "second step", "recollect.legs.running", "bridge"),
     (0, "pool", "recollect.pipeline", "fetch_pool"),

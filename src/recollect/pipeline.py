@@ -31,8 +31,8 @@ from recollect.domain.recall import (
     RerankStep,
     Trace,
 )
-from recollect.legs.found import Found
-from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs
+from recollect.legs.found import Ahead, Found
+from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs, wants_cosines
 from recollect.ports import Records, Store, Vector
 from recollect.stages import confidence
 from recollect.stages.fusion import FUSIONS
@@ -51,9 +51,9 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     plan = resolve_mode(question, profile, tools)
     if plan.fell_back:
         journal.notes.append("hybrid was asked but no embedder is there: words only")
-    found, vector = run_legs(question, profile, tools, plan, journal)
+    found, vector, ahead = run_legs(question, profile, tools, plan, journal)
     journal.stage("legs")
-    pool = fetch_pool(found, question, profile, tools, vector, plan)
+    pool = fetch_pool(found, ahead, question, profile, tools, vector)
     journal.stage("pool")
     lists = gather_lists(found, pool, question, profile, plan, journal)
     fused = FUSIONS[profile.fusion.kind](lists, **profile.fusion.options)
@@ -113,22 +113,21 @@ def scope_of(records: Records, profile: Profile, scope: Scope, sessions: Sequenc
 
 def fetch_pool(
     found: Mapping[str, Found],
+    ahead: Ahead,
     question: Question,
     profile: Profile,
     tools: Tools,
     vector: Vector | None,
-    plan: ModePlan,
 ) -> Pool:
     """Every candidate's record in one query and every candidate's cosine once; out of scope is out of the pool."""
     ids = list(dict.fromkeys(hit.id for name in sorted(found) for hit in found[name].hits))
-    known = {id: memory for one in found.values() for id, memory in one.read.items()}
-    known.update((one.id, one) for one in tools.store.records.fetch([id for id in ids if id not in known]))
+    ahead.read(found.values(), tools.store.records)
+    known = ahead.memories
     memories = {id: known[id] for id in ids if id in known and question.filter.allows(known[id])}
-    similarities: dict[str, Hit] = {}
-    ordered = plan.meaning and any(spec.kind == "similarity" and spec.weight > 0 for spec in profile.signals)
-    if ordered and vector is not None and tools.embedder is not None and tools.store.vectors is not None and memories:
-        similarities = tools.store.vectors.similarities(tools.embedder.id, vector, list(memories))
-    return Pool(memories, similarities)
+    if vector is None or not wants_cosines(profile) or tools.embedder is None or tools.store.vectors is None:
+        return Pool(memories)
+    ahead.compare(memories, tools.store.vectors, tools.embedder.id, vector)
+    return Pool(memories, {id: hit for id in memories if (hit := ahead.cosines[id]) is not None})
 
 
 def gather_lists(

@@ -19,7 +19,7 @@ from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.subjects import Words, fold, subject
 from recollect.legs.found import Found
-from recollect.ports import LinkIndex, Records, TextIndex
+from recollect.ports import LinkIndex, TextIndex
 from recollect.stages.concepts import mentions, names
 
 MOST_ABOUT = 20
@@ -29,7 +29,7 @@ LEAST_STRENGTH = 0.05
 
 def bridge(
     index: TextIndex,
-    records: Records,
+    memories: Mapping[str, Memory],
     question: Question,
     anchors: Sequence[tuple[str, float]],
     links: LinkIndex | None = None,
@@ -39,7 +39,9 @@ def bridge(
     sharpness: Annotated[float, Range(0, 20)] = 4.0,
     named: Annotated[float, Range(0, 10)] = 0.0,
 ) -> Found:
-    """score(d) = max over the anchors that name what d is about of strength(anchor) / how many memories are about it
+    """memories: at least those of the anchors.
+
+    score(d) = max over the anchors that name what d is about of strength(anchor) / how many memories are about it
     (by a `mentions` link: / how many of them the anchor has).
 
     strength: (the anchor's score / the best of them)^sharpness, where `named` is first added for what the question
@@ -48,7 +50,7 @@ def bridge(
     best = max((score for _, score in anchors), default=0.0)
     if best <= 0:
         return Found()
-    known = {one.id: one for one in records.fetch([id for id, score in anchors if score > 0])}
+    known = {id: memories[id] for id, score in anchors if score > 0 and id in memories}
     scores = _sure({id: score / best for id, score in anchors if id in known}, known, question, named)
     sources = sorted(scores, key=lambda id: (-scores[id], id))[:anchor_limit]
     best = scores[sources[0]] if sources else 1.0
@@ -66,7 +68,7 @@ def bridge(
         for id in targets:
             worth[id] = max(worth.get(id, 0.0), strength[source] / len(targets))
     hits = [Hit(id, score) for id, score in worth.items()]
-    return Found(tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]), read=known)
+    return Found(tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]))
 
 
 def _mentioned(links: LinkIndex | None, sources: Sequence[str]) -> dict[str, list[str]]:

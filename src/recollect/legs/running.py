@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
-from functools import partial
 from time import perf_counter
 
 from recollect.domain.errors import ModelUnavailable
@@ -17,7 +16,7 @@ from recollect.domain.ranking import RankedList
 from recollect.domain.recall import Attempt, LegStep
 from recollect.legs.bridge import bridge
 from recollect.legs.dense import dense
-from recollect.legs.found import Found
+from recollect.legs.found import Ahead, Found
 from recollect.legs.graph import graph
 from recollect.legs.lexical import lexical
 from recollect.legs.recent import recent
@@ -85,12 +84,16 @@ class ModePlan:
     rerank: bool = False
 
 
+Dense = Mapping[str, tuple[Found, float]]
+"""What each dense leg found, and how long it took."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The question's vector and what the dense legs found with it."""
+    """The question's vector, which comes first, and what the dense legs find with it."""
 
-    vector: Vector | None = None
-    found: Mapping[str, tuple[Found, float]] = field(default_factory=dict[str, tuple[Found, float]])
+    vector: Future[Vector]
+    found: Future[Dense]
 
 
 def resolve_mode(question: Question, profile: Profile, tools: Tools) -> ModePlan:
@@ -129,7 +132,7 @@ def may_run(spec: ListSpec, plan: ModePlan, journal: Journal) -> bool:
 
 def run_legs(
     question: Question, profile: Profile, tools: Tools, plan: ModePlan, journal: Journal
-) -> tuple[dict[str, Found], Vector | None]:
+) -> tuple[dict[str, Found], Vector | None, Ahead]:
     """Embedding and dense search run beside the others; the legs that need anchors follow."""
     wanted = [spec for spec in profile.legs if may_run(spec, plan, journal)]
     meaning = _start_meaning(wanted, question, profile, tools, plan, journal)
@@ -138,15 +141,38 @@ def run_legs(
         run = _words_or_recent(spec, question, profile, tools.store, journal)
         if run is not None:
             _contain(spec.name, run, found, journal)
-    vector = _collect_meaning(meaning, wanted, tools.patience_ms, found, journal)
+    ahead, vector = Ahead(), None
+    if meaning is not None:
+        patience_until = perf_counter() + tools.patience_ms / 1000
+        _read_ahead(ahead, found, meaning, profile, tools, patience_until)
+        vector = _collect_meaning(meaning, wanted, tools.patience_ms, patience_until, found, journal)
     later = [spec for spec in wanted if spec.kind in SECOND_WAVE]
     if later:
         anchors = _anchors(profile, found)
         for spec in later:
-            _second_wave(spec, question, anchors, found, tools.store, journal)
+            _second_wave(spec, question, anchors, found, ahead, tools.store, journal)
     if journal.failures and not any(step.error is None and step.skipped is None for step in journal.legs.values()):
         raise journal.failures[0]
-    return found, vector
+    return found, vector, ahead
+
+
+def wants_cosines(profile: Profile) -> bool:
+    """Whether every candidate's cosine has a say."""
+    return any(spec.kind == "similarity" and spec.weight > 0 for spec in profile.signals)
+
+
+def _read_ahead(
+    ahead: Ahead, found: Mapping[str, Found], meaning: Meaning, profile: Profile, tools: Tools, patience_until: float
+) -> None:
+    """While meaning is searched, read the memories that words found and, once there is a vector, their cosines."""
+    embedder, vectors = tools.embedder, tools.store.vectors
+    try:
+        ahead.read(found.values(), tools.store.records)
+        if wants_cosines(profile) and ahead.memories and embedder is not None and vectors is not None:
+            vector = meaning.vector.result(max(0.0, patience_until - perf_counter()))
+            ahead.compare(ahead.memories, vectors, embedder.id, vector)
+    except Exception:  # what cannot be read ahead is read later, where its failure is told
+        return
 
 
 def _start_meaning(
@@ -156,39 +182,42 @@ def _start_meaning(
     tools: Tools,
     plan: ModePlan,
     journal: Journal,
-) -> Future[Meaning] | None:
+) -> Meaning | None:
     """One task embeds the question and runs every dense leg, so that no worker ever waits for another."""
     specs = [spec for spec in wanted if spec.kind == "dense"]
-    needed = bool(specs) or any(spec.kind == "similarity" and spec.weight > 0 for spec in profile.signals)
     embedder, vectors = tools.embedder, tools.store.vectors
     text = question.text if question.plain else " ".join(question.words)
+    needed = bool(specs) or wants_cosines(profile)
     if not (needed and plan.meaning and embedder and vectors) or not text.strip():
         for spec in specs:
             journal.legs[spec.name] = LegStep(skipped="nothing to embed" if vectors else "no vector index")
         return None
+    embedded = Future[Vector]()
 
-    def run() -> Meaning:
-        vector = embedder.embed_query(text)
-        found = {
+    def run() -> Dense:
+        try:
+            embedded.set_result(vector := embedder.embed_query(text))
+        except BaseException as error:
+            embedded.set_exception(error)
+            raise
+        return {
             spec.name: _timed(lambda spec=spec: dense(vectors, question, embedder.id, vector, **spec.options))
             for spec in specs
         }
-        return Meaning(vector, found)
 
-    return tools.executor.submit(run)
+    return Meaning(embedded, tools.executor.submit(run))
 
 
 def _collect_meaning(
-    meaning: Future[Meaning] | None,
+    meaning: Meaning,
     wanted: list[ListSpec],
     patience_ms: float,
+    patience_until: float,
     found: dict[str, Found],
     journal: Journal,
 ) -> Vector | None:
-    if meaning is None:
-        return None
     try:
-        answer = meaning.result(patience_ms / 1000)
+        answer = meaning.found.result(max(0.0, patience_until - perf_counter()))
     except Exception as error:  # whatever a model does, words still answer
         failure = (
             ModelUnavailable(f"no answer within {patience_ms:g} ms") if isinstance(error, FutureTimeout) else error
@@ -197,10 +226,10 @@ def _collect_meaning(
         for name in names:
             journal.fail(name, failure)
         return None
-    for name, (one, ms) in answer.found.items():
+    for name, (one, ms) in answer.items():
         found[name] = one
         journal.legs[name] = LegStep(hits=len(one.hits), ms=ms)
-    return answer.vector
+    return meaning.vector.result()
 
 
 def _words_or_recent(
@@ -230,6 +259,7 @@ def _second_wave(
     question: Question,
     anchors: list[tuple[str, float]],
     found: dict[str, Found],
+    ahead: Ahead,
     store: Store,
     journal: Journal,
 ) -> None:
@@ -238,7 +268,11 @@ def _second_wave(
         ids = [id for id, _ in anchors]
         _contain(spec.name, lambda: graph(links, question, ids, **spec.options), found, journal)
     elif spec.kind == "bridge" and text is not None:
-        step = partial(bridge, text, store.records, question, anchors, links, **spec.options)
+
+        def step() -> Found:
+            ahead.read(list(found.values()), store.records)
+            return bridge(text, ahead.memories, question, anchors, links, **spec.options)
+
         _contain(spec.name, step, found, journal)
     else:
         journal.legs[spec.name] = LegStep(skipped="no link index" if spec.kind == "graph" else "no full-text index")

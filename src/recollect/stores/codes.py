@@ -179,20 +179,20 @@ def _all_scores(parts: list[Part], probe: Bytes) -> Floats:
     """The scores of all rows, one part after the other. Many rows are shared out to threads, piece by piece, as a
     product of codes lets go of the interpreter."""
     scores = np.empty(sum(map(len, parts)), np.float32)
-    pieces: list[tuple[Part, int, int, int]] = []
-    begin = 0
-    for part in parts:
-        for first in range(0, len(part), PIECE_ROWS):
-            pieces.append((part, first, min(first + PIECE_ROWS, len(part)), begin + first))
-        begin += len(part)
+    rooms = np.split(scores, np.cumsum([len(part) for part in parts])[:-1])
+    pieces = [
+        (part, room, first, min(first + PIECE_ROWS, len(part)))
+        for part, room in zip(parts, rooms)
+        for first in range(0, len(part), PIECE_ROWS)
+    ]
     left = iter(pieces)  # whoever is free takes the next one
 
     def work() -> None:
-        for part, first, last, place in left:
-            scores[place : place + last - first] = _code_scores(part, probe, first, last)
+        for part, room, first, last in left:
+            room[first:last] = _code_scores(part, probe, first, last)
 
-    shared = range(min((os.cpu_count() or 1), len(pieces)) - 1) if len(scores) >= SHARED_ROWS else ()
-    helping = [_helpers(os.getpid()).submit(work) for _ in shared]
+    shared = len(scores) >= SHARED_ROWS
+    helping = [_helpers(os.getpid()).submit(work) for _ in range(min(os.cpu_count() or 1, len(pieces)) - 1) if shared]
     work()
     for one in helping:
         if not one.cancel():  # one that has not begun has nothing left to do

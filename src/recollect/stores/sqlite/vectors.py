@@ -108,8 +108,8 @@ class SqliteVectors:
                 return {}
             judged = self._judged
             known = judged.hits if judged.state == _state(connection, number, vector) else dict[str, Hit]()
-            unknown = json.dumps([id for id in ids if id not in known])
-            found = rows(connection, OF, (unknown, place(number, 0)))
+            unknown = [id for id in ids if id not in known]
+            found = rows(connection, OF, (json.dumps(unknown), place(number, 0))) if unknown else []
             fresh = {hit.id: hit for hit in _hits(connection, vector, found)}
         return {id: hit for id in ids if (hit := known.get(id) or fresh.get(id)) is not None}
 
