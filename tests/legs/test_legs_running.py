@@ -6,7 +6,8 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from tests.world import World
+from recollect.domain.errors import Corrupt
+from tests.world import World, ids
 
 
 def test_the_vector_search_does_not_wait_for_slow_words() -> None:
@@ -37,3 +38,54 @@ def test_the_vector_search_does_not_wait_for_slow_words() -> None:
     world.store = replace(world.store, text=SlowWords(), vectors=WatchedVectors())  # type: ignore[arg-type]
     answer = world.ask("retry-ladder", "deploy")
     assert seen == [True] and set(answer.trace.lists) == {"lexical", "dense"}
+
+
+def test_what_words_found_is_read_while_meaning_is_searched() -> None:
+    """The vector search is let go only once the memories and cosines of what words found have been read."""
+    world = World()
+    world.remember("a", "deploy notes", degrees=0)
+    world.remember("b", "deploy later", degrees=30)
+    records, vectors = world.store.records, world.store.vectors
+    assert vectors is not None
+    read, compared = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    class WatchedRecords:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(records, name)
+
+        def fetch(self, ids: Any) -> Any:
+            read.set()
+            return records.fetch(ids)
+
+    class WaitingVectors:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(vectors, name)
+
+        def search(self, *args: Any, **named: Any) -> Any:
+            seen.extend((read.wait(10), compared.wait(10)))
+            return vectors.search(*args, **named)
+
+        def similarities(self, *args: Any) -> Any:
+            compared.set()
+            return vectors.similarities(*args)
+
+    world.store = replace(world.store, records=WatchedRecords(), vectors=WaitingVectors())  # type: ignore[arg-type]
+    answer = world.ask("balanced", "deploy")
+    assert seen == [True, True] and ids(answer) == ["a", "b"]
+
+
+def test_vectors_that_cannot_be_read_leave_an_answer_by_words() -> None:
+    """Nothing that fails while it is read ahead takes the answer with it."""
+    world = World()
+    world.remember("a", "deploy notes", degrees=0)
+
+    class Damaged:
+        def search(self, *_: Any) -> Any:
+            raise Corrupt("a vector fails its checksum", "run doctor")
+
+        similarities = search
+
+    world.store = replace(world.store, vectors=Damaged())  # type: ignore[arg-type]
+    answer = world.ask("balanced", "deploy")
+    assert ids(answer) == ["a"] and answer.trace.legs["dense"].error == "a vector fails its checksum"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from math import exp, log
 
@@ -16,6 +17,7 @@ from recollect.domain.ranking import Hit, Passage, RankedList
 from recollect.domain.recall import Candidate
 from recollect.stages import confidence
 from recollect.stages.confidence import Frequencies
+from recollect.stages.wording import stem
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 CURVE = (Point(0.8, 1.0, 0.05), Point(0.9, 0.0, 0.1), Point(0.97, -1.4, 0.3))
@@ -200,3 +202,14 @@ def test_another_order_of_the_answer_changes_no_confidence() -> None:
     plain = confidence.assess(asked("boat"), made, every, Frequencies(10), recipe)
     turned = asked("boat", sort_by="recency")
     assert confidence.assess(turned, made, every[::-1], Frequencies(10), recipe) == plain
+
+
+@given(st.text(alphabet=st.sampled_from("abcdeghilnorstuxyz"), min_size=1, max_size=9))
+def test_a_root_begins_like_its_word(word: str) -> None:
+    """`held_words` stems only words that begin like a word of the question."""
+    assert stem(word)[0][:2] == word[:2]
+
+
+@given(st.text())
+def test_plain_texts_are_split_like_all_others(text: str) -> None:
+    assert confidence._split(text) == [one for one in re.split(r"[\W_]+", text.casefold()) if one]

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 from pytest import MonkeyPatch
 from sqlite_cases import note, put
 
 from recollect.domain.changes import Erase, Put
-from recollect.stores.sqlite import open_sqlite, postings
+from recollect.stores.sqlite import finding, open_sqlite, postings
 from recollect.stores.sqlite.connection import Connection, Readers
 from recollect.stores.sqlite.postings import MOST_TIMES, Postings
 
@@ -113,3 +115,19 @@ def test_lengths_are_those_of_the_texts_whether_read_as_one_value_or_row_by_row(
     expected = [0 if row == 10 else size + 2 for row, size in enumerate(sizes, 1)]
     assert lengths.tolist() == [0, *expected]
     store.close()
+
+
+@pytest.mark.parametrize("held", [0.0, 0.001, 0.3, 1.0])
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("sampled", [0, 1, 9])
+def test_the_heaviest_rows_are_those_that_sorting_all_finds(held: float, equal: bool, sampled: int) -> None:
+    """Also where the sample sees nothing of them, or promises too much."""
+    rng = np.random.default_rng(5)
+    for size in (0, 1, 90, 20_000):
+        weight = (rng.integers(1, 4, size) if equal else rng.random(size)).astype(np.float32)
+        weight[rng.random(size) >= held] = 0
+        weight[:: finding.SAMPLED] *= sampled
+        for wanted in (1, 40, 500):
+            best = np.argsort(-weight, kind="stable")[:wanted]
+            found = finding._heaviest(weight, wanted)[:wanted]
+            assert sorted(found.tolist()) == sorted(best[weight[best] > 0].tolist())
