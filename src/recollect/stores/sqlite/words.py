@@ -51,7 +51,8 @@ def _pack(first: NDArray[np.uint64], second: NDArray[np.uint64], third: NDArray[
 
 
 class Lookalikes:
-    """The trigrams of all words of a store, in arrays: each word's distinct trigrams in one run."""
+    """The trigrams of all words of a store, sorted, each beside the word that holds it: a lookup reads only those of
+    the word that is looked for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,18 +63,19 @@ class Lookalikes:
         self._last = 0
         self._words: list[str] = []
         self._codes = np.empty(0, dtype=np.uint64)
-        self._starts = np.empty(0, dtype=np.int64)
+        self._holders = np.empty(0, dtype=np.int64)
         self._sizes = np.empty(0, dtype=np.int64)
 
     def nearest(self, connection: Connection, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
         """Words by trigram Jaccard, best first, ties by word. The connection is inside a read transaction."""
         with self._lock:
             self._refresh(connection)
-            words, codes, starts, sizes = self._words, self._codes, self._starts, self._sizes
+            words, codes, holders, sizes = self._words, self._codes, self._holders, self._sizes
         wanted = _trigram_codes(word)
         if not word or not words or limit <= 0:
             return []
-        shared = np.add.reduceat(np.isin(codes, wanted), starts, dtype=np.int64)
+        runs = zip(np.searchsorted(codes, wanted), np.searchsorted(codes, wanted, "right"))
+        shared = np.bincount(np.concatenate([holders[first:last] for first, last in runs]), minlength=len(words))
         likeness = shared / (sizes + len(wanted) - shared)
         near = np.flatnonzero((shared > 0) & (likeness >= minimum))
         found = sorted(((words[place], float(likeness[place])) for place in near), key=lambda pair: (-pair[1], pair[0]))
@@ -98,14 +100,13 @@ class Lookalikes:
         owners = np.repeat(np.arange(len(fresh), dtype=np.int64), lengths)
         inside = owners[:-2] == owners[2:]
         codes, owners = codes[inside], owners[:-2][inside]
-        order = np.lexsort((codes, owners))
+        order = np.lexsort((owners, codes))
         codes, owners = codes[order], owners[order]
         distinct = np.ones(len(codes), dtype=bool)
         distinct[1:] = (codes[1:] != codes[:-1]) | (owners[1:] != owners[:-1])
         codes, owners = codes[distinct], owners[distinct]
-        sizes = np.bincount(owners, minlength=len(fresh)).astype(np.int64)
-        starts = np.concatenate(([0], np.cumsum(sizes)[:-1])) + len(self._codes)
+        places = np.searchsorted(self._codes, codes)
+        self._codes = np.insert(self._codes, places, codes)
+        self._holders = np.insert(self._holders, places, owners + len(self._words))
+        self._sizes = np.concatenate((self._sizes, np.bincount(owners, minlength=len(fresh))))
         self._words = self._words + fresh
-        self._codes = np.concatenate((self._codes, codes))
-        self._starts = np.concatenate((self._starts, starts))
-        self._sizes = np.concatenate((self._sizes, sizes))
