@@ -15,21 +15,20 @@ from recollect.stores.sqlite.postings import Postings, View, common_rows
 
 Rows = NDArray[np.integer]
 
-_END = "(SELECT {end}(created_at) FROM memories INDEXED BY memories_created WHERE namespace = ?1)"
-TIMES = f"SELECT {_END.format(end='min')}, {_END.format(end='max')}"
+END = "SELECT {end}(created_at) FROM memories INDEXED BY memories_created WHERE namespace = ?"
 ALWAYS = -(2**63), 2**63 - 1
 
 
 def without_idle_times(connection: Connection, filter: Filter) -> Filter:
     """The filter without those bounds of time that every memory of the namespace keeps anyway."""
-    if filter.after is None and filter.before is None:
-        return filter
-    first, last = one(connection, TIMES, (filter.namespace,))
-    if first is None or last is None:
-        return filter
-    after = None if filter.after is not None and to_ms(filter.after) <= first else filter.after
-    before = None if filter.before is not None and to_ms(filter.before) > last else filter.before
-    return replace(filter, after=after, before=before)
+    after, before = filter.after, filter.before
+    if after is not None:
+        first = one(connection, END.format(end="min"), (filter.namespace,))
+        after = None if first is not None and to_ms(after) <= first else after
+    if before is not None:
+        last = one(connection, END.format(end="max"), (filter.namespace,))
+        before = None if last is not None and to_ms(before) > last else before
+    return filter if (after, before) == (filter.after, filter.before) else replace(filter, after=after, before=before)
 
 
 def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, view: View) -> Rows | None:
