@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from benchmarks import corpus, meaning, stores
+from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 
 
@@ -24,8 +25,12 @@ def main() -> None:
         store = open_sqlite(path)
         stores.write_memories(store, texts)
         stores.write_vectors(store, texts, made.vectors)
+        assert store.vectors is not None
+        store.vectors.search(stores.MODEL, made.questions[0], Filter(), 1)
+        store.care.tidy()
         store.close()
-        print(f"{path.stat().st_size / count:.1f} bytes a memory in the file")
+        index = sum(file.stat().st_size for file in path.parent.glob("store.db.*.codes"))
+        print(f"{path.stat().st_size / count:.1f} bytes a memory in the file, {index / count:.1f} in its vector index")
         print("| table or index | bytes a memory | of them unused |")
         print("|---|---|---|")
         sql = "SELECT name, sum(pgsize), sum(unused) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 18"

@@ -251,6 +251,8 @@ def test_a_saved_index_answers_the_same_and_goes_on(tmp_path: Path, exact_rows: 
     opened = CodeIndex.load(tmp_path / "codes", "7", DIMENSION, exact_rows=exact_rows)
     assert opened is not None and len(opened) == 800
     assert [entry.name for entry in tmp_path.iterdir()] == ["codes"]
+    column = DIMENSION + 4 if exact_rows == 0 else 4 * DIMENSION + 4
+    assert (tmp_path / "codes").stat().st_size < 800 * (column + 3) + 600, "numbers of rows take no eight bytes each"
     for changed in (index, opened):
         changed.add(np.array([2_000]), np.array([5]), vectors[:1])
         changed.remove(np.array([300]))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -16,12 +17,12 @@ from sqlite_cases import note, put, text_of
 
 from recollect.domain.changes import Erase, Put
 from recollect.domain.errors import Corrupt, RecollectError, StoreTooNew, StoreUnavailable
-from recollect.domain.query import Term
+from recollect.domain.query import Phrase, Term
 from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import Connection, connect, require_safe_sqlite, set_pragma
 from recollect.stores.sqlite.schema import MIGRATIONS
-from recollect.stores.tokens import MARK
+from recollect.stores.tokens import MARK, Tokenizer
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])
@@ -135,9 +136,13 @@ FORMAT_1 = "DROP INDEX texts_about; ALTER TABLE texts DROP COLUMN about; PRAGMA 
 
 
 def make_older(path: Path, *steps: str) -> None:
-    """Turn a current file into one of an older format."""
+    """Turn a current file into one of format 3, and then of an older one."""
     with closing(connect(str(path))) as connection:
-        for step in steps:
+        tokenizer = Tokenizer(connection)
+        for row, content, tags in connection.execute("SELECT row, content, tags FROM indexed_texts").fetchall():
+            wide = tokenizer.text(content, tags).stream
+            connection.execute("UPDATE texts SET tokens = ? WHERE row = ?", (wide, row)).fetchall()
+        for step in ("PRAGMA user_version = 3", *steps):
             for statement in filter(str.strip, step.split(";")):
                 connection.execute(statement).fetchall()
 
@@ -166,10 +171,11 @@ def test_an_older_file_loses_only_what_can_be_derived(tmp_path: Path) -> None:
         note("c", "red door", tags=("sea side",)),
     )
     store.close()
+    with closing(connect(str(path))) as new:
+        streams = new.execute("SELECT row, content_tokens, about, tokens FROM texts").fetchall()
     make_older(path, FORMAT_2)
     with closing(connect(str(path))) as before:
         indexed = before.execute("SELECT * FROM indexed_texts ORDER BY row").fetchall()
-        streams = before.execute("SELECT row, content_tokens, about, tokens FROM texts").fetchall()
     store = open_sqlite(path)
     assert (tmp_path / "s.db.v2.backup").exists()
     with closing(connect(str(path))) as after:
@@ -183,6 +189,36 @@ def test_an_older_file_loses_only_what_can_be_derived(tmp_path: Path) -> None:
     store.records.write([Erase("a"), Erase("c")])
     assert store.care.check() == []
     store.close()
+
+
+@pytest.mark.parametrize("older", [(), (FORMAT_2,), (FORMAT_2, FORMAT_1)])
+def test_a_migrated_file_is_the_one_that_would_be_written_today(tmp_path: Path, older: tuple[str, ...]) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "A red boat, a red barn", tags=("sea side", "Straße")), note("b", ""), note("c", "Mars\nis"))
+    store.close()
+    today = everything(path)
+    make_older(path, *older)
+    assert everything(path) != today
+    open_sqlite(path).close()
+    assert everything(path) == today
+    with closing(connect(str(path))) as connection:  # four bytes for each token, and one boundary
+        assert connection.execute("SELECT sum(length(tokens)) FROM texts").get == 4 * (10 + 1 + 3)
+    store = open_sqlite(path)
+    red = text_of(store).match(Phrase(("red", "boat")), Filter(), 5)
+    assert (red.ids, red.counts.sum()) == (("a",), 1)
+    assert store.care.check() == []
+    store.close()
+
+
+def everything(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What the tables hold, and how they are made."""
+    with closing(connect(str(path))) as connection:
+        made = connection.execute("SELECT name, replace(sql, '\"', '') FROM sqlite_schema ORDER BY name").fetchall()
+        version = connection.execute("PRAGMA user_version").fetchall()
+        tables = ("memories", "texts", "indexed_texts", "words", "counters", "vocabulary")
+        rows = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
+    return {"made": made, "version": version, **rows}
 
 
 @pytest.mark.covers("two-stage.index")

@@ -269,6 +269,32 @@ def test_a_process_that_missed_the_log_reads_everything_again(tmp_path: Path, mo
     second.close()
 
 
+def test_a_process_that_missed_the_log_takes_the_index_that_another_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.ledger.LOGGED_VECTORS", 2)
+    monkeypatch.setattr("recollect.stores.sqlite.scan.WORTH_SAVING", 2)
+    first, second = open_sqlite(tmp_path / "s.db"), open_sqlite(tmp_path / "s.db")
+    memories = [note(f"n{n}", f"text {n}") for n in range(8)]
+    put(first, *memories)
+    query = np.array([1.0, 0.0], dtype=np.float32)
+    embed(first, memories[0], 0.0, 1.0)
+    assert len(vectors_of(second).search("m", query, Filter(), 10)) == 1
+    for n, memory in enumerate(memories[:7]):
+        embed(first, memory, 1.0, float(n))
+    assert len(vectors_of(first).search("m", query, Filter(), 10)) == 7
+    first.care.tidy()
+    embed(first, memories[7], 1.0, 7.0)
+
+    def build_again(*_: object) -> None:
+        raise AssertionError("all vectors were read again")
+
+    monkeypatch.setattr("recollect.stores.sqlite.scan._add_all", build_again)
+    assert len(vectors_of(second).search("m", query, Filter(), 10)) == 8
+    first.close()
+    second.close()
+
+
 def test_an_index_that_had_to_be_built_is_there_for_the_next_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

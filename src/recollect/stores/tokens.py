@@ -1,8 +1,9 @@
 """From text to index tokens, and the compact stream of them that is kept for every memory.
 
-The stream lets a search count the words of its candidates without reading their texts. A token is kept as a 48-bit
-hash: with a million different words the chance that a word of a query meets a namesake is 1 in 280 million. The
-streams are derived: `check` compares them with the texts, `repair` writes them anew.
+The stream lets a search count the words of its candidates without reading their texts. A token is kept as a hash of
+48 bits, or of its low 32 in a narrow stream: of a million different words, one in four thousand then has a namesake,
+and memories that hold the namesake count it too. The streams are derived: `check` compares them with the texts,
+`repair` writes them anew.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ CACHED_WORDS = 200_000
 BOUNDARY = "\x01"
 """Ends every column of a stream; no token holds it."""
 TOKEN_BYTES = 6
+NARROW_BYTES = 4
 FIRST_HASH = bytes([1, 0, 0, 0, 0, 0])
 ASCII_WORDS = bytes(ord(chr(number).lower()) if number < 128 and chr(number).isalnum() else 32 for number in range(256))
 """What unicode61 makes of ASCII: letters and digits are words, folded, and everything else stands between them."""
@@ -154,30 +156,43 @@ def pack(hashes: Sequence[int]) -> bytes:
     return quads[:, :2].tobytes() + quads[:, 2].tobytes()
 
 
+def narrow(stream: bytes) -> bytes:
+    """The low halves alone, without the boundary at the end: two thirds of the bytes."""
+    return stream[: len(stream) // TOKEN_BYTES * NARROW_BYTES - NARROW_BYTES]
+
+
 class Streams:
-    """The token streams of all candidates of one search, end to end, ready for counting."""
+    """The narrow token streams of all candidates of one search, end to end, ready for counting."""
 
     def __init__(self, streams: Sequence[bytes], content_tokens: Sequence[int]) -> None:
-        sizes = np.array([len(stream) // TOKEN_BYTES for stream in streams], dtype=np.int64)
-        low = b"".join([stream[: len(stream) // TOKEN_BYTES * 4] for stream in streams])
-        high = b"".join([stream[len(stream) // TOKEN_BYTES * 4 :] for stream in streams])
-        self._low = np.frombuffer(low, dtype="<u4")
-        self._high = np.frombuffer(high, dtype="<u2")
+        sizes = np.array([len(stream) // NARROW_BYTES + 1 for stream in streams], dtype=np.int64)
+        self._low = np.frombuffer(bytes(NARROW_BYTES).join([*streams, b""]), dtype="<u4")
+        self._high: NDArray[np.uint16] | None = None
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])) if len(sizes) else sizes
         self._tags_from = self._starts + np.array(content_tokens, dtype=np.int64) + 1
         self.lengths: NDArray[np.float64] = (sizes - 2).astype(np.float64)
 
+    @classmethod
+    def wide(cls, streams: Sequence[bytes], content_tokens: Sequence[int]) -> Streams:
+        """The same of streams that have the high 16 bits too."""
+        made = cls([narrow(stream) for stream in streams], content_tokens)
+        high = b"".join([stream[len(stream) // TOKEN_BYTES * NARROW_BYTES :] for stream in streams])
+        made._high = np.frombuffer(high, dtype="<u2")
+        return made
+
     def count(self, run: Sequence[int]) -> NDArray[np.float64]:
         """How often a run of token hashes occurs in each candidate, by column."""
-        places = np.flatnonzero(self._low == np.uint32(run[0] & 0xFFFF_FFFF))
-        places = places[self._high[places] == np.uint16(run[0] >> 32)]
-        for step, hashed in enumerate(run[1:], 1):
+        low = [np.uint32(hashed & 0xFFFF_FFFF) for hashed in run]
+        places = np.flatnonzero(self._low == low[0])
+        if self._high is None and not all(low):  # one word in four billion, not to be told from a boundary
+            places = places[:0]
+        for step, hashed in enumerate(run):
             # A boundary ends every column, so a run that starts inside never leaves the array unnoticed.
-            places = places[places + step < len(self._low)]
-            at = places + step
-            places = places[
-                (self._low[at] == np.uint32(hashed & 0xFFFF_FFFF)) & (self._high[at] == np.uint16(hashed >> 32))
-            ]
+            at = places[places + step < len(self._low)] + step
+            held = self._low[at] == low[step]
+            if self._high is not None:
+                held &= self._high[at] == np.uint16(hashed >> 32)
+            places = at[held] - step
         return self._by_column(places)
 
     def _by_column(self, places: NDArray[np.int64]) -> NDArray[np.float64]:

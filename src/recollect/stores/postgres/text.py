@@ -189,7 +189,7 @@ class PostgresText:
         counts = np.zeros((len(kept), len(every), 2), dtype=np.float64)
         if not kept:
             return counts
-        streams = Streams([row[2] for row in kept], [row[1] for row in kept])
+        streams = Streams.wide([row[2] for row in kept], [row[1] for row in kept])
         texts = [self._columns(row[3], row[4]) for row in kept] if len(kept[0]) > 3 else []
         for at, run in enumerate(search.runs[unit] for unit in every):
             if run.open_end and run.tokens:

@@ -25,6 +25,8 @@ from recollect.stores.sqlite.writer import Writer
 
 MERGED_PAGES = 500
 """The bound of one index merge."""
+MERGED_AT_ONCE = 64
+"""In so small steps, because the file grows by about half of a step before the pages that were merged are free."""
 
 
 class SqliteCare:
@@ -102,14 +104,11 @@ class SqliteCare:
 
         def work(writing: Writing) -> dict[str, int]:
             note_saved(writing, saved, purges, self._path)
-            before = writing.connection.total_changes()
-            writing.connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?)", (MERGED_PAGES,))
-            # FTS5 changes fewer than two rows when there was nothing to merge.
-            merged = int(writing.connection.total_changes() - before >= 2)
+            steps = [_merge(writing.connection) for _ in range(MERGED_PAGES // MERGED_AT_ONCE)]
             writing.connection.execute("PRAGMA analysis_limit=400").fetchall()
             writing.connection.execute("PRAGMA optimize").fetchall()
             writing.ledger.purge = counter(writing.connection, "purge") > 0
-            return {"merged": merged, "purged": int(writing.ledger.purge), "saved": len(saved)}
+            return {"merged": int(any(steps)), "purged": int(writing.ledger.purge), "saved": len(saved)}
 
         done: dict[str, int] = self._writer.run(work)
         with self._readers.borrow() as connection:
@@ -134,6 +133,13 @@ class SqliteCare:
             writing.reload()
 
         run(self._writer, work)
+
+
+def _merge(connection: Connection) -> bool:
+    """Merge a bit of the full-text index; whether there was something to merge: FTS5 then changes two rows or more."""
+    before = connection.total_changes()
+    connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?)", (MERGED_AT_ONCE,))
+    return connection.total_changes() - before >= 2
 
 
 def _empty_log(connection: Connection) -> None:

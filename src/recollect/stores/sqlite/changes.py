@@ -23,7 +23,7 @@ from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text, renew_followers
 from recollect.stores.sqlite.subjects import subject_number
 from recollect.stores.sqlite.words import unlist_vanished
-from recollect.stores.tokens import plain
+from recollect.stores.tokens import narrow, plain
 
 COLUMNS = SOURCE.replace(" ", "").split(",")
 INSERT = f"INSERT INTO memories ({SOURCE}, text_hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
@@ -135,7 +135,7 @@ def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
     """Enter a memory into everything that finds it by words; its words."""
     content, tags = plain(memory.content), tags_text(memory)
     text = writing.tokenizer.text(content, tags)
-    writing.connection.execute(INSERT_TEXTS, (row, text.content_tokens, subject_number(memory), text.stream))
+    writing.connection.execute(INSERT_TEXTS, (row, text.content_tokens, subject_number(memory), narrow(text.stream)))
     writing.connection.execute(INSERT_FULLTEXT, (row, content, tags, scope_text(memory)))
     writing.count_text(text, memory.scope.namespace, 1)
     writing.list_words(text.words)

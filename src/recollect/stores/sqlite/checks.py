@@ -19,7 +19,7 @@ from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import PASSAGE_BITS, ROW_BITS
 from recollect.stores.sqlite.subjects import stored_number
 from recollect.stores.sqlite.vectors import vector_checksum
-from recollect.stores.tokens import Tokenizer, plain
+from recollect.stores.tokens import Tokenizer, narrow, plain
 
 REPORTED = 20
 """So many examples of one kind are named; the rest is counted."""
@@ -101,7 +101,7 @@ def _texts(connection: Connection) -> Found:
         documents, total = documents + 1, total + text.size
         namespaces[namespace] += 1
         words |= text.words
-        if text.stream != stream or text.content_tokens != split:
+        if narrow(text.stream) != stream or text.content_tokens != split:
             yield "tokens", f"memory row {row} has a wrong token stream"
         if stored_number(namespace, content, metadata) != about:
             yield "subject", f"memory row {row} is listed under a wrong subject"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recollect.stores.sqlite.connection import Connection
 
 # In the order of the statements: nothing may use a column when it goes.
-STEP = f"""
+ANEW = f"""
 DROP VIEW indexed_texts;
 CREATE TABLE slim_texts (
     row INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
@@ -27,7 +27,7 @@ CREATE TABLE slim_texts (
     about INTEGER,
     tokens BLOB NOT NULL
 ) STRICT;
-INSERT INTO slim_texts SELECT row, content_tokens, about, tokens FROM texts ORDER BY row;
+INSERT INTO slim_texts SELECT row, content_tokens, about, {{tokens}} FROM texts ORDER BY row;
 DROP TABLE texts;
 ALTER TABLE slim_texts RENAME TO texts;
 CREATE INDEX texts_about ON texts (about) WHERE about IS NOT NULL;
@@ -35,18 +35,32 @@ CREATE VIEW indexed_texts (row, content, tags, scope) AS
     SELECT m.row, replace(m.content, char({MARK_NUMBER}), ' '), indexed_tags(m.tags),
         indexed_scope(m.namespace, m.project, m.session, m.type, m.tags)
     FROM memories m JOIN texts t ON t.row = m.row;
+"""
+SLIM = (
+    ANEW.format(tokens="tokens")
+    + """
 DROP INDEX memories_accessed;
 DROP INDEX memories_accessed_embedded;
 CREATE INDEX memories_accessed_embedded ON memories (accessed_at) WHERE embedded > 0;
 CREATE INDEX memories_accessed_waiting ON memories (accessed_at) WHERE embedded <= 0;
 """
+)
+NARROW = ANEW.format(tokens="substr(tokens, 1, max(0, length(tokens) / 6 * 4 - 4))")
 
 
 def slim_down(connection: Connection) -> None:
     """The step that leaves out what can be derived: 140 bytes of every memory."""
-    for statement in STEP.split(";\n"):
-        if statement.strip():
-            connection.execute(statement).fetchall()
+    _run(connection, SLIM)
+
+
+def narrow_down(connection: Connection) -> None:
+    """The step that keeps 32 bits of every token instead of 48; the table is written anew, so that pages are full."""
+    _run(connection, NARROW)
+
+
+def _run(connection: Connection, step: str) -> None:
+    for statement in filter(str.strip, step.split(";\n")):
+        connection.execute(statement).fetchall()
 
 
 def add_functions(connection: Connection) -> None:

@@ -12,8 +12,8 @@ from recollect.stores.sqlite.lexicon import Lexicon
 from recollect.stores.tokens import Text, Tokenizer
 
 KNOWN_WORDS = 500_000
-LOGGED_VECTORS = 200_000
-"""A process that missed more changes than this reads all vectors anew."""
+LOGGED_VECTORS = 20_000
+"""A process that missed more changes than this takes the saved index, or reads all vectors anew."""
 
 
 @dataclass(slots=True)

@@ -18,14 +18,14 @@ import apsw
 import numpy as np
 
 from recollect.stores.sqlite.connection import Connection
-from recollect.stores.tokens import BOUNDARY, CACHED_WORDS, TOKEN_BYTES, Tokenizer, piece
+from recollect.stores.tokens import BOUNDARY, CACHED_WORDS, NARROW_BYTES, TOKEN_BYTES, Tokenizer, narrow, piece
 
 AT_ONCE = 100
 """So many texts are read before another thread may."""
 
 
 class Tokens(NamedTuple):
-    """A memory's token stream, how many tokens it has, and how many of them are the content's."""
+    """A memory's narrow token stream, how many tokens it has, and how many of them are the content's."""
 
     content: int
     size: int
@@ -105,22 +105,21 @@ class Lexicon:
         if self._alone is not reading:
             reading.words.update(filter(self._unlisted.__contains__, every))
         parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)
-        low, high = parts[:, :2].tobytes(), parts[:, 2].tobytes()
+        low = parts[:, :2].tobytes()
         ends: list[int] = np.flatnonzero(~parts.any(axis=1)).tolist()  # no hash is 0: of each text, two boundaries
         counted, start = frozenset(self._counted), 0
         for _, end, last in zip(columns, ends[::2], ends[1::2], strict=True):
-            stop = last + 1
-            stream = low[4 * start : 4 * stop] + high[2 * start : 2 * stop]
-            reading.tokens.append(Tokens(end - start, stop - start - 2, stream))
+            stream = low[NARROW_BYTES * start : NARROW_BYTES * last]
+            reading.tokens.append(Tokens(end - start, last - start - 1, stream))
             if counted:
-                reading.terms.update([self._counted[held] for held in counted.intersection(pieces[start:stop])])
-            start = stop
+                reading.terms.update([self._counted[held] for held in counted.intersection(pieces[start:last])])
+            start = last + 1
 
     def _read_slowly(self, columns: Sequence[tuple[str, str]], reading: Reading) -> None:
         counted = frozenset(self._counted.values())
         for pair in columns:
             text = self._tokenizer.text(*pair)
-            reading.tokens.append(Tokens(text.content_tokens, text.size, text.stream))
+            reading.tokens.append(Tokens(text.content_tokens, text.size, narrow(text.stream)))
             reading.words |= text.words
             reading.terms.update(counted & text.terms)
 

@@ -67,7 +67,7 @@ class Scans:
         """The model's scan as of this connection's view of the file, or a later one."""
         first, last = logged_span(connection)
         scan = self._scans.get(model)
-        if scan is None:
+        if scan is None or scan.sequence < first - 1:
             scan = self._loaded(connection, model, dimension)
         if scan is None or scan.sequence < first - 1:
             scan = Scan(CodeIndex(dimension), last)

@@ -12,7 +12,7 @@ import apsw
 
 from recollect.domain.errors import Corrupt, StoreTooNew
 from recollect.stores.sqlite.connection import Connection, one, set_pragma
-from recollect.stores.sqlite.derived import slim_down
+from recollect.stores.sqlite.derived import narrow_down, slim_down
 from recollect.stores.sqlite.subjects import add_subjects
 from recollect.stores.tokens import MARK_NUMBER
 
@@ -129,7 +129,7 @@ def _first(connection: Connection) -> None:
 
 
 # Step n takes a file from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects, slim_down)
+MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects, slim_down, narrow_down)
 
 
 def version_of(connection: Connection) -> int:
