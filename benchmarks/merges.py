@@ -1,8 +1,8 @@
-"""FTS5's merge settings under a continuous load of small commits: `python -m benchmarks.merges`.
+"""Ways to merge the full-text index under a continuous load of small commits: `python -m benchmarks.merges`.
 
-Every commit leaves a segment in the full-text index. `automerge` says how many segments of one level are merged bit by
-bit as the writing goes on, `crisismerge` how many are merged at once, whatever it takes. Fewer merges make writing
-cheaper and searching dearer: a search visits every segment.
+Every commit leaves a segment in the full-text index. FTS5 merges those of one level when `automerge` of them are there,
+many pages at a time; or the writer has it merge a few pages after every so many texts, from `usermerge` segments on.
+Fewer merges make writing cheaper and searching dearer: a search visits every segment.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import apsw
 import numpy as np
@@ -21,8 +22,9 @@ from recollect.domain.changes import Put
 from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
 
-SETTINGS = ((2, 16), (4, 16), (8, 16), (16, 16), (4, 64), (8, 64), (16, 64), (0, 64))
-"""Pairs of automerge and crisismerge; FTS5's own are 4 and 16."""
+NEVER = 1 << 40
+SETTINGS = ((4, 4, NEVER), (8, 4, NEVER), (16, 4, NEVER), (0, 4, 16), (0, 8, 16), (0, 8, 64), (0, 16, 16))
+"""automerge, usermerge, after how many texts the writer merges. FTS5's own are the first, recollect's are 0, 8, 16."""
 
 
 @dataclass(frozen=True)
@@ -44,38 +46,37 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often every setting is measured")
     given = parser.parse_args()
     texts = corpus.make(given.writes)
-    print("| automerge | crisismerge | CPU µs a write | commit p99, CPU µs | KB a write | segments | search, CPU µs |")
-    print("|---|---|---|---|---|---|---|")
-    rounds: dict[tuple[int, int], list[Found]] = {setting: [] for setting in SETTINGS}
+    print("| automerge | usermerge | merge after texts | CPU µs a write | commit p99, CPU µs | KB a write | segments"
+          " | search, CPU µs |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|")
+    rounds: dict[tuple[int, int, int], list[Found]] = {setting: [] for setting in SETTINGS}
     for _ in range(given.rounds):
-        for automerge, crisismerge in SETTINGS:
+        for setting in SETTINGS:
             with tempfile.TemporaryDirectory() as folder:
-                found = measure(Path(folder) / "store.db", texts, given.group, automerge, crisismerge)
-            rounds[automerge, crisismerge].append(found)
-    for (automerge, crisismerge), found in rounds.items():
+                rounds[setting].append(measure(Path(folder) / "store.db", texts, given.group, setting))
+    for (automerge, usermerge, after), found in rounds.items():
         write, commit, search = (
             f"{min(numbers):.0f} to {max(numbers):.0f}"
             for numbers in zip(*((one.write_us, one.commit_p99_us, one.search_us) for one in found))
         )
-        print(
-            f"| {automerge} | {crisismerge} | {write} | {commit} | {found[0].written_kb:.1f}"
-            f" | {found[0].segments} | {search} |"
-        )
+        setting = f"{automerge} | {usermerge} | {'-' if after == NEVER else after}"
+        print(f"| {setting} | {write} | {commit} | {found[0].written_kb:.1f} | {found[0].segments} | {search} |")
 
 
-def measure(path: Path, texts: corpus.Corpus, group: int, automerge: int, crisismerge: int) -> Found:
+def measure(path: Path, texts: corpus.Corpus, group: int, setting: tuple[int, int, int]) -> Found:
     """Write all texts in groups, each a commit, then ask for words."""
     store = stores.open_waiting(path)
     own = apsw.Connection(str(path))
-    for name, value in (("automerge", automerge), ("crisismerge", crisismerge)):
+    for name, value in zip(("automerge", "usermerge"), setting):
         own.execute("INSERT INTO fulltext (fulltext, rank) VALUES (?, ?)", (name, value))
     memories = [memory for piece in texts.memories() for memory in piece]
     commits: list[float] = []
     written = -_written()
-    for first in range(0, len(memories), group):
-        before = time.process_time()
-        store.records.write([Put(memory) for memory in memories[first : first + group]])
-        commits.append(time.process_time() - before)
+    with patch("recollect.stores.sqlite.ledger.MERGED_FROM", setting[2]):
+        for first in range(0, len(memories), group):
+            before = time.process_time()
+            store.records.write([Put(memory) for memory in memories[first : first + group]])
+            commits.append(time.process_time() - before)
     written += _written()
     searches = [Or(tuple(Term(word) for word in question.split())) for question in texts.questions(40)]
     assert store.text is not None

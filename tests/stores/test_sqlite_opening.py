@@ -112,6 +112,11 @@ def _fail_halfway(connection: Connection) -> None:
     raise apsw.IOError("the disk went away")
 
 
+FORMAT_3 = """
+INSERT INTO fulltext (fulltext, rank) VALUES ('automerge', 4);
+INSERT INTO fulltext (fulltext, rank) VALUES ('usermerge', 4);
+PRAGMA user_version = 3;
+"""
 FORMAT_2 = """
 CREATE TABLE old_texts (
     row INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE, content_tokens INTEGER NOT NULL,
@@ -142,7 +147,7 @@ def make_older(path: Path, *steps: str) -> None:
         for row, content, tags in connection.execute("SELECT row, content, tags FROM indexed_texts").fetchall():
             wide = tokenizer.text(content, tags).stream
             connection.execute("UPDATE texts SET tokens = ? WHERE row = ?", (wide, row)).fetchall()
-        for step in ("PRAGMA user_version = 3", *steps):
+        for step in (FORMAT_3, *steps):
             for statement in filter(str.strip, step.split(";")):
                 connection.execute(statement).fetchall()
 
@@ -216,7 +221,7 @@ def everything(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     with closing(connect(str(path))) as connection:
         made = connection.execute("SELECT name, replace(sql, '\"', '') FROM sqlite_schema ORDER BY name").fetchall()
         version = connection.execute("PRAGMA user_version").fetchall()
-        tables = ("memories", "texts", "indexed_texts", "words", "counters", "vocabulary")
+        tables = ("memories", "texts", "indexed_texts", "words", "counters", "vocabulary", "fulltext_config")
         rows = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
     return {"made": made, "version": version, **rows}
 

@@ -56,7 +56,7 @@ def write_together(store: Store, lists: list[list[Change]]) -> list[RecollectErr
     threads = [threading.Thread(target=write, args=(place,)) for place in range(len(lists))]
     for thread in threads:
         thread.start()
-    while held.writer._queue.qsize() < len(lists):  # type: ignore[attr-defined]
+    while len(held.writer._line) < len(lists):  # type: ignore[attr-defined]
         threading.Event().wait(0.001)
     held.release()
     for thread in threads:
@@ -226,3 +226,19 @@ def test_a_counter_raised_by_compare_and_set_loses_nothing(tmp_path: Path) -> No
 
 def test_apsw_is_the_only_sqlite_here() -> None:
     assert apsw.sqlite_lib_version() >= "3.51.3"
+
+
+def test_the_writer_merges_the_full_text_a_little_at_every_group(tmp_path: Path) -> None:
+    """FTS5 left to itself lets sixteen segments come together, or merges hundreds of pages in one commit."""
+    store = open_sqlite(tmp_path / "s.db")
+    look = apsw.Connection(str(tmp_path / "s.db"))
+    assert {("automerge", 0), ("usermerge", 8)} <= set(look.execute("SELECT * FROM fulltext_config").fetchall())
+    segments: list[int] = []
+    for group in range(40):
+        put(store, *(note(f"n{group}-{place}", f"text {group} {place} word{place}") for place in range(16)))
+        # FTS5 numbers its pages by segment in the high bits.
+        segments.append(int(look.execute("SELECT count(DISTINCT id >> 37) FROM fulltext_data WHERE id >= 1 << 37").get))
+    assert max(segments) < 12
+    assert store.care.check() == []
+    look.close()
+    store.close()

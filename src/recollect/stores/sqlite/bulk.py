@@ -115,6 +115,7 @@ def _sum_up(caller: Entries, writing: Writing) -> None:
     """What the texts add to the counts and to the list of words."""
     reading, ledger = caller.reading, writing.ledger
     ledger.documents += len(caller.each)
+    ledger.indexed += len(caller.each)
     ledger.tokens += sum(tokens.size for tokens in reading.tokens)
     ledger.namespaces.update([entry.put.memory.scope.namespace for entry in caller.each])
     if reading.state == writing.lexicon.state:

@@ -45,7 +45,13 @@ CREATE INDEX memories_accessed_embedded ON memories (accessed_at) WHERE embedded
 CREATE INDEX memories_accessed_waiting ON memories (accessed_at) WHERE embedded <= 0;
 """
 )
-NARROW = ANEW.format(tokens="substr(tokens, 1, max(0, length(tokens) / 6 * 4 - 4))")
+NARROW = (
+    ANEW.format(tokens="substr(tokens, 1, max(0, length(tokens) / 6 * 4 - 4))")
+    + """
+INSERT INTO fulltext (fulltext, rank) VALUES ('automerge', 0);
+INSERT INTO fulltext (fulltext, rank) VALUES ('usermerge', 8);
+"""
+)
 
 
 def slim_down(connection: Connection) -> None:
@@ -54,7 +60,10 @@ def slim_down(connection: Connection) -> None:
 
 
 def narrow_down(connection: Connection) -> None:
-    """The step that keeps 32 bits of every token instead of 48; the table is written anew, so that pages are full."""
+    """The step that keeps 32 bits of every token instead of 48, and from which on the writer says when to merge.
+
+    The table is written anew, so that its pages are full.
+    """
     _run(connection, NARROW)
 
 

@@ -16,12 +16,19 @@ LOGGED_VECTORS = 20_000
 """A process that missed more changes than this takes the saved index, or reads all vectors anew."""
 
 
+MERGED_FROM = 16
+"""So many texts are indexed before the index is merged a bit: a page for each of them, which is more than it needs."""
+MOST_MERGED = 1_000
+
+
 @dataclass(slots=True)
 class Ledger:
     """The sums of one caller's changes; thrown away when they are rolled back."""
 
     documents: int = 0
     tokens: int = 0
+    indexed: int = 0
+    """Texts that were entered into the full-text index or taken out of it."""
     namespaces: Counter[str] = field(default_factory=Counter[str])
     terms: Counter[str] = field(default_factory=Counter[str])
     words: set[str] = field(default_factory=set[str])
@@ -35,6 +42,7 @@ class Ledger:
         """Take over the sums of changes that are certain."""
         self.documents += other.documents
         self.tokens += other.tokens
+        self.indexed += other.indexed
         self.namespaces.update(other.namespaces)
         self.terms.update(other.terms)
         self.words = (self.words - other.unlisted) | other.words
@@ -60,6 +68,7 @@ class Writing:
         self._removed: int | None = None
         """How often words have been taken off the list; until it was asked, no word is taken for listed."""
         self._seen = -1
+        self._unmerged = 0
 
     def refresh(self) -> None:
         """Inside a fresh transaction: forget what another process may have changed."""
@@ -96,6 +105,7 @@ class Writing:
         ledger = self.ledger
         ledger.documents += sign
         ledger.tokens += sign * text.size
+        ledger.indexed += 1
         ledger.namespaces[namespace] += sign
         for term in self.common.intersection(text.terms):
             ledger.terms[term] += sign
@@ -114,6 +124,7 @@ class Writing:
 
     def settle(self, ledger: Ledger) -> None:
         """Write the sums of the whole transaction, just before it commits."""
+        self._merge(ledger.indexed)
         execute = self.connection.execute
         for name, change in (("documents", ledger.documents), ("tokens", ledger.tokens)):
             if change:
@@ -149,6 +160,16 @@ class Writing:
             execute(
                 "DELETE FROM vector_log WHERE sequence <= (SELECT max(sequence) FROM vector_log) - ?", (LOGGED_VECTORS,)
             )
+
+    def _merge(self, indexed: int) -> None:
+        """Merge segments of the full-text index, a little at a time, so that no commit takes much longer than others.
+
+        Left to itself FTS5 merges hundreds of pages at every tenth commit or so.
+        """
+        self._unmerged += indexed
+        if self._unmerged >= MERGED_FROM:
+            pages, self._unmerged = min(self._unmerged, MOST_MERGED), 0
+            self.connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?)", (pages,))
 
     def committed(self, ledger: Ledger) -> None:
         """Remember what is now certain, as long as nobody else can have written."""

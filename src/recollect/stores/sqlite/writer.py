@@ -9,7 +9,6 @@ callers of the group are told so.
 from __future__ import annotations
 
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,24 +18,25 @@ from typing import Any
 
 import apsw
 
-from recollect.domain.changes import Change
+from recollect.domain.changes import Change, Put
 from recollect.domain.errors import InvalidInput, RecollectError, StoreUnavailable
 from recollect.stores.sqlite.bulk import insert_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, translate
-from recollect.stores.sqlite.entries import Entries, Entry, entries_of, read
+from recollect.stores.sqlite.entries import Entries, entries_of, read
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.ledger import Ledger, Writing
 from recollect.stores.sqlite.lexicon import Lexicon
+from recollect.stores.sqlite.line import Line, held
 from recollect.stores.sqlite.log import Log
 
 QUEUE_LIMIT = 1_000
 GROUP_LIMIT = 256
 CLOSE_TIMEOUT_S = 30.0
-SHORTEST_PAUSE_S = 0.00005
 LONGEST_PAUSE_S = 0.002
 FULL_PAUSE_S = 0.001
 LIGHT_CHARACTERS = 4_000
-"""So much text is left to the writer, which reads that of many callers at once; more is read by its own caller."""
+"""So much text is left to the writer, which encodes and reads that of many callers in one go; more is work of its own
+caller."""
 
 OWN_ERRORS = (RecollectError, UnicodeEncodeError, OverflowError, apsw.TooBigError)
 """Of one caller's making."""
@@ -45,25 +45,19 @@ Work = Callable[[Writing], Any]
 Lend = Callable[[], AbstractContextManager[Connection]]
 
 
-def _held() -> threading.Lock:
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
-
-
 @dataclass(slots=True)
 class Job:
     """One caller's work and what became of it."""
 
     work: Work
-    each: Sequence[Entry] | None = None
-    """What `work` would insert, if it would do nothing else: the writer inserts those of all callers at once."""
+    changes: Sequence[Change] = ()
+    """What `work` makes, if it makes nothing else and the caller has not prepared it."""
     entries: Entries | None = None
-    """The same with the texts read, where the caller has done that."""
+    """What `work` would insert, prepared by the caller: the writer inserts those of all callers at once."""
     result: Any = None
     error: BaseException | None = None
-    finished: threading.Lock = field(default_factory=_held)
-    """Held until the job is finished: the lightest thing to wait for."""
+    finished: threading.Lock = field(default_factory=held)
+    """Held until the job is finished."""
 
 
 class Writer:
@@ -82,7 +76,7 @@ class Writer:
         self._gate = gate
         self._wait_s = wait_s
         self._before_purge = before_purge
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._line: Line[Job] = Line()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
@@ -106,17 +100,17 @@ class Writer:
         return job.result
 
     def _job(self, work: Work, changes: Sequence[Change]) -> Job:
-        each = entries_of(changes) if changes else None
-        if each is None or sum([len(entry.content) for entry in each]) <= LIGHT_CHARACTERS:
-            return Job(work, each)
-        return Job(work, each, read(each, self.lexicon))
+        if sum([len(change.memory.content) for change in changes if isinstance(change, Put)]) <= LIGHT_CHARACTERS:
+            return Job(work, changes)
+        each = entries_of(changes)
+        return Job(work) if each is None else Job(work, entries=read(each, self.lexicon))
 
     def offer(self, work: Work) -> None:
         """Ask for work that may as well be left undone; nobody waits for it."""
         with self._lock:
-            if not self._closed and os.getpid() == self._process and self._queue.qsize() < QUEUE_LIMIT:
+            if not self._closed and os.getpid() == self._process and len(self._line) < QUEUE_LIMIT:
                 self._start()
-                self._queue.put(Job(work))
+                self._line.join(Job(work))
 
     def require_open(self) -> None:
         """Raise StoreUnavailable where nothing can be written."""
@@ -135,10 +129,10 @@ class Writer:
     def _accepted(self, job: Job) -> bool:
         with self._lock:
             self.require_open()
-            if self._queue.qsize() >= QUEUE_LIMIT:
+            if len(self._line) >= QUEUE_LIMIT:
                 return False
             self._start()
-            self._queue.put(job)
+            self._line.join(job)
         return True
 
     def _start(self) -> None:
@@ -147,12 +141,18 @@ class Writer:
             self._thread.start()
 
     def _loop(self) -> None:
+        """Until the line has ended.
+
+        Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
+        they would need on their own; a caller that is alone never waits.
+        """
         callers, pause_s = 1, 0.0
         while True:
-            first = self._queue.get()
-            if first is None:
+            self._line.wait(1)
+            self._line.wait(min(callers, GROUP_LIMIT), pause_s)
+            group = self._line.take(GROUP_LIMIT)
+            if not group:
                 return
-            group, stop = self._group(first, callers, pause_s)
             began = time.monotonic()
             try:
                 self._commit(group)
@@ -160,35 +160,12 @@ class Writer:
                 failure = translate(error) if isinstance(error, apsw.Error | UnicodeDecodeError) else error
                 for job in group:
                     job.error = job.error or failure
-            callers = len(group) + self._queue.qsize()
+            callers = len(group) + len(self._line)
             pause_s = min((time.monotonic() - began) / 2, LONGEST_PAUSE_S)
             for job in group:
                 job.finished.release()
             if self._log is not None and self._writing is not None:
                 self._log.shorten(self._writing.connection)
-            if stop:
-                return
-
-    def _group(self, first: Job, callers: int, pause_s: float) -> tuple[list[Job], bool]:
-        """All that is waiting now, up to a bound; whether the end of the queue was among it.
-
-        Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
-        they would need on their own; a caller that is alone never waits.
-        """
-        group = [first]
-        deadline = time.monotonic() + pause_s
-        while len(group) < GROUP_LIMIT:
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                if len(group) >= callers or time.monotonic() >= deadline:
-                    break
-                time.sleep(SHORTEST_PAUSE_S)
-                continue
-            if job is None:
-                return group, True
-            group.append(job)
-        return group, False
 
     def _commit(self, group: list[Job]) -> None:
         with self._lend() as connection, self._gate.passage():
@@ -237,7 +214,7 @@ class Writer:
             self._closed = True
             thread = self._thread
         if thread is not None and os.getpid() == self._process:
-            self._queue.put(None)
+            self._line.end()
             thread.join(CLOSE_TIMEOUT_S)
             if self._log is not None:
                 self._log.close()
@@ -251,14 +228,14 @@ def _begin(writing: Writing) -> None:
 def _together(group: Sequence[Job], writing: Writing) -> Ledger:
     """All callers as if they were one: what they insert in few statements, the rest as it comes."""
     inserting = [job.entries for job in group if job.entries is not None]
-    light = [entry for job in group if job.entries is None for entry in job.each or ()]
-    if light:
-        inserting.append(read(light, writing.lexicon))
+    encoded = {id(job): each for job in group if job.changes and (each := entries_of(job.changes)) is not None}
+    if encoded:
+        inserting.append(read([entry for each in encoded.values() for entry in each], writing.lexicon))
     _begin(writing)
     total = writing.ledger = Ledger()
     inserted = bool(inserting) and insert_all(inserting, writing)
     for job in group:
-        if job.each is None or not inserted:
+        if not inserted or (job.entries is None and id(job) not in encoded):
             job.result = job.work(writing)
     return total
 
