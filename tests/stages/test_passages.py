@@ -139,6 +139,33 @@ def test_a_long_turn_is_cut_further_and_too_many_turns_are_taken_together() -> N
     assert of_memory(text, 100, words, 1) == [(0, len(text))]
 
 
+def test_a_persons_turn_is_cut_at_its_sentences_and_the_assistants_is_not() -> None:
+    text = (
+        "user: Which rack would carry a hybrid bike on my car? Thanks! By the way, I had the gears repaired in May."
+        "\nassistant: A hitch rack is easy to mount on most cars. A roof rack is cheaper, and harder to load alone."
+        "\nHuman: I will take the hitch rack, then, as I always ride alone. Good."
+    )
+    cut = [text[start:end] for start, end in of_memory(text, 50, words)]
+    assert cut == [
+        "Which rack would carry a hybrid bike on my car?",
+        "Thanks! By the way, I had the gears repaired in May.",
+        "A hitch rack is easy to mount on most cars. A roof rack is cheaper, and harder to load alone.",
+        "I will take the hitch rack, then, as I always ride alone. Good.",
+    ]
+
+
+def test_a_text_that_a_person_pasted_is_one_turn_and_not_a_hundred_thoughts() -> None:
+    pasted = "The quick brown fox jumps over the lazy dog again. " * 20
+    text = f"user: {pasted}\nassistant: Noted."
+    assert [text[start:end] for start, end in of_memory(text, 500, words)] == [pasted.rstrip(), "Noted."]
+
+
+def test_where_sentences_are_too_many_a_transcript_is_cut_at_its_turns() -> None:
+    text = "user: " + "The quick brown fox jumps over the lazy dog again. " * 3 + "\nassistant: Noted."
+    assert len(of_memory(text, 100, words, 4)) == 4
+    assert len(of_memory(text, 100, words, 3)) == 2
+
+
 @pytest.mark.parametrize("text", ["user: alone", "We asked.\nuser: a\nassistant: b", "username: a\npassword: b", ""])
 def test_what_does_not_begin_as_a_conversation_is_none(text: str) -> None:
     assert of_memory(text, 100, words) == split(text, 100, words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from recollect.stages.sentences import sentences
 
@@ -15,8 +16,15 @@ MAX_CHARACTERS_PER_TOKEN = 32
 MAX_PASSAGES = 4096
 
 # A line that begins a turn in a transcript: who speaks, and a colon.
-_SPEAKER = re.compile(r"^(?:user|human|assistant|ai|model|system|tool)[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE)
+_SPEAKER = re.compile(
+    r"^(?:(?P<person>user|human)|assistant|ai|model|system|tool)[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE
+)
 MIN_TURNS = 2
+
+MAX_TALK_CHARACTERS = 1_000
+"""A longer turn of a person is a text that was pasted, not talk."""
+MIN_THOUGHT_CHARACTERS = 40
+"""A shorter sentence says too little to stand alone: it stays with the next."""
 
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 _WORD = re.compile(r"\S+\s*|\s+")
@@ -51,24 +59,54 @@ def split(
 def of_memory(text: str, max_tokens: int, count: Count, max_passages: int = MAX_PASSAGES) -> list[Stretch]:
     """The passages of a memory: a transcript is cut at its turns, any other text is split as it comes.
 
-    One turn is one thought: a question is near to the turn that answers it, not to the whole conversation.
+    A question is near to the turn that answers it, not to the whole conversation. What a person says in one turn is
+    often more than one thought ("By the way, …"), so it is cut at its sentences; an assistant's answer is one thought.
     """
-    cut = [
-        (start + first, start + last)
-        for start, end in turns(text)
-        for first, last in split(text[start:end], max_tokens, count)
-    ]
-    return cut if 0 < len(cut) <= max_passages else split(text, max_tokens, count, max_passages=max_passages)
+    said = turns(text)
+    for thoughts in ([one for turn in said for one in _thoughts(text, turn)], [turn.stretch for turn in said]):
+        cut = [
+            (start + first, start + last)
+            for start, end in thoughts
+            for first, last in split(text[start:end], max_tokens, count)
+        ]
+        if 0 < len(cut) <= max_passages:
+            return cut
+    return split(text, max_tokens, count, max_passages=max_passages)
 
 
-def turns(text: str) -> list[Stretch]:
-    """What each speaker of a transcript said, without the names; nothing for a text that does not begin as one."""
+class Turn(NamedTuple):
+    """What one speaker of a transcript said, without the name, and whether it was a person who said it."""
+
+    stretch: Stretch
+    by_person: bool
+
+
+def turns(text: str) -> list[Turn]:
+    """The turns of a transcript; nothing for a text that does not begin as one."""
     marks = list(_SPEAKER.finditer(text))
     if len(marks) < MIN_TURNS or text[: marks[0].start()].strip():
         return []
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    said = [(mark.end(), mark.end() + len(text[mark.end() : end].rstrip())) for mark, end in zip(marks, ends)]
-    return [(start, end) for start, end in said if end > start]
+    said = [(mark, mark.end() + len(text[mark.end() : end].rstrip())) for mark, end in zip(marks, ends)]
+    return [Turn((mark.end(), end), mark["person"] is not None) for mark, end in said if end > mark.end()]
+
+
+def _thoughts(text: str, turn: Turn) -> list[Stretch]:
+    """The sentences of a person's turn, short ones together with the next; any other turn as it is."""
+    start, end = turn.stretch
+    if not turn.by_person or end - start > MAX_TALK_CHARACTERS:
+        return [turn.stretch]
+    found: list[Stretch] = []
+    begun = start
+    for _, last in sentences(text[start:end]):
+        length = len(text[begun : start + last].rstrip())
+        if length >= MIN_THOUGHT_CHARACTERS:
+            found.append((begun, begun + length))
+            begun = start + last
+    if begun < end:
+        # A short last sentence has no next one: it stays with the one before.
+        found[-1:] = [(found[-1][0], end)] if found else [turn.stretch]
+    return found
 
 
 def _pieces(text: str, stretch: Stretch, max_tokens: int, count: Count, level: int) -> Iterator[Stretch]:
