@@ -9,12 +9,16 @@ import pytest
 
 from recollect.domain.memory import Scope
 from recollect.domain.question import Filter, Question, TimeWindow
+from recollect.domain.ranking import Passage
 from recollect.domain.subjects import fold, subject
+from recollect.encoders.fake import FakeEmbedder
 from recollect.legs.lexical import lexical
 from recollect.stages.concepts import concepts
 from recollect.stages.parse import parse
 from recollect.stages.priors import role, speaker, temporal
-from recollect.upkeep.conversations import conversation_views
+from recollect.upkeep.conversations import View, conversation_views
+from recollect.upkeep.embedding import embed_backlog
+from recollect.writing import WritePolicy
 from tests.world import NOW, World, counted, ids
 
 TALK = ("did you ever repair the roof?", "yes, in march", "great, and who helped?", "my cousin", "nice weather today")
@@ -61,14 +65,13 @@ def test_a_turn_is_embedded_with_what_was_said_before_it() -> None:
     waiting = world.store.vectors.missing(world.embedder.id, 10)
     views = conversation_views(world.store, waiting)
     first, second = "Ann: where is the key?", "Ann: under the mat"
-    assert views == {"s1-0": f"[31 May 2026]\n{first}", "s1-1": f"[31 May 2026]\n{first}\n{second}"}
+    assert views == {
+        "s1-0": View(f"[31 May 2026]\n{first}", by_user=False),
+        "s1-1": View(f"[31 May 2026]\n{first}\n{second}", by_user=False),
+    }
 
 
 def test_the_vector_of_a_turn_is_the_mean_of_turn_and_view() -> None:
-    from recollect.encoders.fake import FakeEmbedder
-    from recollect.upkeep.embedding import embed_backlog
-    from recollect.writing import WritePolicy
-
     world, embedder = World(), FakeEmbedder()
     conversation(world, "where is the key?", "under the mat")
     world.remember("alone", "a fact of its own")
@@ -82,6 +85,40 @@ def test_the_vector_of_a_turn_is_the_mean_of_turn_and_view() -> None:
     lone = embedder.embed_documents(["a fact of its own"])[0]
     (hit,) = world.store.vectors.similarities(embedder.id, lone, ["alone"]).values()
     assert hit.score == pytest.approx(1.0, abs=1e-5)
+
+
+ASIDE = "I keep the key of the shed under the old doormat."
+TWO_THOUGHTS = f"Can you recommend a rack that holds two bicycles? {ASIDE}"
+
+
+@pytest.mark.parametrize("metadata", [{"speaker": "user"}, {"role": "human"}])
+def test_what_a_user_says_beside_the_point_has_a_vector_of_its_own(metadata: dict[str, str]) -> None:
+    world, embedder = World(), FakeEmbedder()
+    conversation(world, TWO_THOUGHTS, metadata=metadata)
+    embed_backlog(world.store, embedder, now=NOW, policy=WritePolicy())
+    assert world.store.vectors is not None
+    aside, other = embedder.embed_documents([ASIDE, "Can you recommend a rack that holds two bicycles?"])
+    (hit,) = world.store.vectors.similarities(embedder.id, aside, ["s1-0"]).values()
+    assert hit.score == pytest.approx(1.0, abs=1e-5)
+    assert hit.passage == Passage(TWO_THOUGHTS.index(ASIDE), len(TWO_THOUGHTS))
+    (hit,) = world.store.vectors.similarities(embedder.id, other, ["s1-0"]).values()
+    assert hit.passage == Passage(0, TWO_THOUGHTS.index(" " + ASIDE))
+    (entry,) = world.store.vectors.stored(embedder.id, ["s1-0"])
+    turn, seen = embedder.embed_documents(
+        [TWO_THOUGHTS, f"[31 May 2026]\n{next(iter(metadata.values()))}: {TWO_THOUGHTS}"]
+    )
+    assert entry.vectors is not None and entry.vectors[0] == pytest.approx((turn + seen) / 2, abs=1e-6)
+    assert entry.passages[0] == (0, len(TWO_THOUGHTS)), "the turn as a whole stays beside its thoughts"
+
+
+@pytest.mark.parametrize("metadata", [{"speaker": "assistant"}, {"speaker": "Ann"}, {}])
+def test_what_others_say_in_one_turn_is_one_thought(metadata: dict[str, str]) -> None:
+    world, embedder = World(), FakeEmbedder()
+    conversation(world, TWO_THOUGHTS, metadata=metadata)
+    embed_backlog(world.store, embedder, now=NOW, policy=WritePolicy())
+    assert world.store.vectors is not None
+    (entry,) = world.store.vectors.stored(embedder.id, ["s1-0"])
+    assert entry.vectors is not None and len(entry.vectors) == 1 and entry.passages == ()
 
 
 def test_a_long_turn_speaks_for_itself() -> None:

@@ -115,6 +115,11 @@ def test_only_the_best_passage_of_a_long_memory_is_read() -> None:
     assert confidence.signs(asked("lighthouse"), lists({}), [late._replace(passage=None)], frequencies)["covered"] == 1
 
 
+def test_a_short_memory_is_read_whole_whatever_its_best_passage() -> None:
+    turn = replace(candidate("a", "We saw the lighthouse. Then the mill."), passage=Passage(23, 37))
+    assert confidence.signs(asked("lighthouse"), lists({}), [turn], Frequencies(2000))["covered"] == 1
+
+
 def test_a_small_store_does_not_make_its_words_worthless() -> None:
     found = confidence.signs(
         asked("database", "production"), lists({"a": 1.0}), [candidate("a", "production")],

@@ -26,7 +26,7 @@ CONSIDERED = 10
 HEAD = 5
 CLOSEST = 3
 MAX_CHARACTERS = 2_000
-"""Of a long memory, its best passage or its beginning is read."""
+"""A longer memory is read from its best passage on, or else from its beginning."""
 MAX_WORDS = 32
 FEWEST = 1_000
 """A small store knows few words: they are weighed as if it had so many memories."""
@@ -232,8 +232,9 @@ def _in_time(question: Question, candidates: Sequence[Candidate]) -> float:
 
 
 def _text(candidate: Candidate) -> str:
-    start = candidate.passage.start if candidate.passage is not None else 0
-    return candidate.memory.content[start : start + MAX_CHARACTERS]
+    content, passage = candidate.memory.content, candidate.passage
+    start = passage.start if passage is not None and len(content) > MAX_CHARACTERS else 0
+    return content[start : start + MAX_CHARACTERS]
 
 
 def _split(text: str) -> list[str]:

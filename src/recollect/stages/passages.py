@@ -63,10 +63,11 @@ def of_memory(text: str, max_tokens: int, count: Count, max_passages: int = MAX_
     often more than one thought ("By the way, …"), so it is cut at its sentences; an assistant's answer is one thought.
     """
     said = turns(text)
-    for thoughts in ([one for turn in said for one in _thoughts(text, turn)], [turn.stretch for turn in said]):
+    finely = [one for turn in said for one in (thoughts(text, turn.stretch) if turn.by_person else [turn.stretch])]
+    for parts in (finely, [turn.stretch for turn in said]):
         cut = [
             (start + first, start + last)
-            for start, end in thoughts
+            for start, end in parts
             for first, last in split(text[start:end], max_tokens, count)
         ]
         if 0 < len(cut) <= max_passages:
@@ -91,11 +92,11 @@ def turns(text: str) -> list[Turn]:
     return [Turn((mark.end(), end), mark["person"] is not None) for mark, end in said if end > mark.end()]
 
 
-def _thoughts(text: str, turn: Turn) -> list[Stretch]:
-    """The sentences of a person's turn, short ones together with the next; any other turn as it is."""
-    start, end = turn.stretch
-    if not turn.by_person or end - start > MAX_TALK_CHARACTERS:
-        return [turn.stretch]
+def thoughts(text: str, turn: Stretch | None = None) -> list[Stretch]:
+    """The sentences of what a person said, short ones together with the next; a text too long for talk as it is."""
+    start, end = turn or (0, len(text.rstrip()))
+    if end - start > MAX_TALK_CHARACTERS:
+        return [(start, end)]
     found: list[Stretch] = []
     begun = start
     for _, last in sentences(text[start:end]):
@@ -105,7 +106,7 @@ def _thoughts(text: str, turn: Turn) -> list[Stretch]:
             begun = start + last
     if begun < end:
         # A short last sentence has no next one: it stays with the one before.
-        found[-1:] = [(found[-1][0], end)] if found else [turn.stretch]
+        found[-1:] = [(found[-1][0] if found else start, end)]
     return found
 
 

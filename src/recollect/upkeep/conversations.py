@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from recollect.domain.errors import RecollectError
 from recollect.domain.memory import EPISODE, TURNS_BEFORE, Memory
@@ -13,8 +14,18 @@ MAX_LEANING_CHARACTERS = 1_000
 """A longer turn speaks for itself: its view would be little else than the turn once more."""
 
 
-def conversation_views(store: Store, waiting: Sequence[Pending]) -> dict[str, str]:
-    """For every waiting turn of a conversation, the text that shows it in its place; a first turn has only its date."""
+USERS = frozenset({"user", "human"})
+
+
+class View(NamedTuple):
+    """A turn in its place, and whether a user said it to an assistant: one turn of theirs is often several thoughts."""
+
+    text: str
+    by_user: bool
+
+
+def conversation_views(store: Store, waiting: Sequence[Pending]) -> dict[str, View]:
+    """For every waiting turn of a conversation, how it is seen in its place; a first turn has only its date."""
     if store.links is None:
         return {}
     try:
@@ -26,7 +37,7 @@ def conversation_views(store: Store, waiting: Sequence[Pending]) -> dict[str, st
     except RecollectError:
         return {}
     return {
-        id: view(turn, [known[other] for _, other in around.get(id, ()) if other in known])
+        id: View(view(turn, [known[other] for _, other in around.get(id, ()) if other in known]), _who(turn) in USERS)
         for id, turn in turns.items()
     }
 
@@ -38,7 +49,12 @@ def view(memory: Memory, before: Sequence[Memory]) -> str:
 
 
 def _spoken(memory: Memory) -> str:
+    speaker = _who(memory)
+    return (
+        f"{speaker}: {memory.content}" if speaker and not memory.content.startswith(f"{speaker}:") else memory.content
+    )
+
+
+def _who(memory: Memory) -> str:
     speaker = memory.metadata.get("speaker") or memory.metadata.get("role")
-    if not isinstance(speaker, str) or not speaker or memory.content.startswith(f"{speaker}:"):
-        return memory.content
-    return f"{speaker}: {memory.content}"
+    return speaker if isinstance(speaker, str) else ""

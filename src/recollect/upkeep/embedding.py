@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import numpy as np
+
 from recollect.domain.errors import ModelUnavailable
 from recollect.ports import Embedded, Embedder, Matrix, Pending, Store, VectorIndex
 from recollect.stages import passages
-from recollect.upkeep.conversations import conversation_views
+from recollect.upkeep.conversations import View, conversation_views
 from recollect.upkeep.merging import Limits, Merge, merge_into_older
 
 log = logging.getLogger(__name__)
@@ -122,7 +124,7 @@ def _keep(
 
 
 def _renew(
-    store: Store, vectors: VectorIndex, embedder: Embedder, waiting: Sequence[Pending], views: Mapping[str, str]
+    store: Store, vectors: VectorIndex, embedder: Embedder, waiting: Sequence[Pending], views: Mapping[str, View]
 ) -> None:
     """Embed turns again whose conversation changed meanwhile: a store drops old views, but not those still to come."""
     for _ in range(MAX_RENEWALS):
@@ -136,7 +138,7 @@ def _renew(
 
 
 def embed(
-    embedder: Embedder, waiting: Sequence[Pending], views: Mapping[str, str] | None = None
+    embedder: Embedder, waiting: Sequence[Pending], views: Mapping[str, View] | None = None
 ) -> list[Embedded] | None:
     """The vectors of each text, a failure for each that the model cannot take; None when the model is down."""
     try:
@@ -152,21 +154,31 @@ def embed(
     for one, texts in zip(waiting, cut):
         entries.append(_entry(one, texts, matrix[row : row + len(texts)]))
         row += len(texts)
-    return [_with_view(embedder, entry, views[entry.id]) if views and entry.id in views else entry for entry in entries]
+    known = views or {}
+    return [
+        _with_view(embedder, entry, one.content, known[one.id]) if one.id in known else entry
+        for one, entry in zip(waiting, entries)
+    ]
 
 
-def _with_view(embedder: Embedder, entry: Embedded, view: str) -> Embedded:
+def _with_view(embedder: Embedder, entry: Embedded, content: str, view: View) -> Embedded:
     """The mean of a turn's vector and that of the turn in its conversation: two views for the price of one row.
 
     It is left as it is: its product with a question is the mean of the two cosines, which its own cosine is not.
+    Where a user has said several things at once, each of them has a row of its own besides.
     """
     if entry.vectors is None or len(entry.vectors) != 1:
         return entry
+    thoughts = passages.thoughts(content) if view.by_user else []
+    thoughts = thoughts if len(thoughts) > 1 else []
     try:
-        return replace(entry, vectors=(entry.vectors + _vectors(embedder, [view])) / 2)
+        rows = _vectors(embedder, [view.text, *(content[start:end] for start, end in thoughts)])
     except Exception as error:  # the turn alone is worth keeping
         log.info("the view of memory %s could not be embedded: %s", entry.id, type(error).__name__)
         return entry
+    whole = (entry.vectors + rows[:1]) / 2
+    stretches = ((0, len(content)), *thoughts) if thoughts else ()
+    return replace(entry, vectors=np.concatenate([whole, rows[1:]]), passages=stretches)
 
 
 def _alone(embedder: Embedder, one: Pending) -> Embedded:
