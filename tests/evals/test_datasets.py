@@ -172,3 +172,40 @@ def test_what_is_missing_is_named(tmp_path: Path, tiny: Path) -> None:
     (tiny / "qrels" / "test.tsv").unlink()
     with pytest.raises(NotFound, match="qrels"):
         datasets.load(tiny)
+
+
+def test_the_test_split_alone_judges_where_there_is_one(tiny: Path) -> None:
+    (tiny / "qrels" / "train.tsv").write_text("q6\ta1\t1\n", encoding="utf-8")
+    loaded = datasets.load(tiny)
+    assert {one.id for one in loaded.queries if one.relevant} == {"q1", "q2", "q3", "q5"}
+    assert datasets.remarks(loaded) == ["judged by test.tsv alone, not by train.tsv"]
+    (tiny / "qrels" / "test.tsv").rename(tiny / "qrels" / "dev.tsv")
+    loaded = datasets.load(tiny)
+    assert {one.id for one in loaded.queries if one.relevant} == {"q1", "q2", "q3", "q5", "q6"}
+    assert datasets.remarks(loaded) == []
+
+
+def test_a_set_that_judges_nothing_is_refused(tmp_path: Path) -> None:
+    queries = ({"_id": "q1", "text": "when does the ferry leave"},)
+    for qrels in ((("q1", "elsewhere", 1),), (("another", "a1", 1),)):
+        with pytest.raises(InvalidInput, match="no question has a judgement"):
+            datasets.load(write_set(tmp_path / qrels[0][1], queries=queries, qrels=qrels))
+
+
+def test_questions_without_a_namespace_are_asked_in_the_only_one(tmp_path: Path) -> None:
+    corpus = [{"_id": id, "text": f"text {id}", "metadata": {"namespace": "here"}} for id in ("a", "b")]
+    loaded = datasets.load(write_set(tmp_path / "one", corpus, [{"_id": "q", "text": "a"}], [("q", "a", 1)]))
+    assert [one.namespace for one in loaded.queries] == ["here"] and datasets.remarks(loaded) == []
+    corpus.append({"_id": "c", "text": "text c", "metadata": {"namespace": "there"}})
+    loaded = datasets.load(write_set(tmp_path / "two", corpus, [{"_id": "q", "text": "a"}], [("q", "a", 1)]))
+    assert [one.namespace for one in loaded.queries] == [None]
+    assert datasets.remarks(loaded)[0].startswith("1 questions have evidence in another namespace")
+
+
+def test_what_figures_leave_out_is_told(tmp_path: Path) -> None:
+    corpus = [{"_id": "a", "text": "text a"}, {"_id": "b", "text": "text b"}, {"_id": "empty", "text": " "}]
+    haystacks = [{"query": "q", "documents": ["b"]}]
+    qrels = [("q", "a", 1), ("q", "missing", 1)]
+    told = datasets.remarks(datasets.load(write_set(tmp_path / "set", corpus, [{"_id": "q"}], qrels, haystacks)))
+    assert [one.split()[0] for one in told] == ["1", "1", "1"]
+    assert "without text" in told[0] and "does not hold" in told[1] and "outside their haystack" in told[2]

@@ -1,9 +1,10 @@
 """Data sets in BEIR layout: corpus.jsonl, queries.jsonl, qrels/*.tsv, and haystacks.jsonl where questions have their
-own candidates.
+own candidates. Where qrels/ holds several files, test.tsv alone judges, as BEIR means it; without it, all of them do.
 
 Of a document's metadata, `namespace` and `session` become its scope and `created_at` its time; the rest is stored with
-it. A question's `namespace` says where it is searched, `question_date` (or `created_at`) when it was asked, `category`
-its stratum. A question marked `abstention` has no answer; one of category `adversarial` is reported, but apart.
+it. A question's `namespace` says where it is searched (without one: in the only one that there is), `question_date` (or
+`created_at`) when it was asked, `category` its stratum. A question marked `abstention` has no answer; one of category
+`adversarial` is reported, but apart.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ ASKED_AT = ("question_date", "asked_at", "created_at")
 STRATUM = ("category", "stratum", "question_type")
 CANDIDATES = ("sessions", "documents", "docs", "candidates")
 MAX_ENTRIES = 5_000_000
+TEST = "test.tsv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +75,29 @@ class Dataset:
     """Documents without any text, which cannot be remembered."""
     unknown_judgements: int = 0
     """Judgements of documents that the corpus does not hold."""
+    unused: tuple[str, ...] = ()
+    """Files of judgements beside test.tsv."""
 
 
 def load(folder: Path) -> Dataset:
     """Read a data set; what is wrong with it is named with its file and line."""
     if not folder.is_dir():
         raise NotFound(f"there is no data set {folder}", "give a folder with corpus.jsonl, queries.jsonl and qrels/")
-    judgements = sorted((folder / "qrels").glob("*.tsv"))
-    if not judgements:
+    every = sorted((folder / "qrels").glob("*.tsv"))
+    if not every:
         raise NotFound(f"{folder / 'qrels'} holds no .tsv file", "put the judgements there: query-id, corpus-id, score")
+    judgements = [one for one in every if one.name == TEST] or every
     everything = [_document(entry) for entry in json_lines(folder / "corpus.jsonl")]
     documents = tuple(in_order([one for one in everything if one.content.strip()]))
     _distinct([one.id for one in documents], folder / "corpus.jsonl")
     relevant, unknown = _judgements(judgements, {one.id for one in documents})
     haystacks = _haystacks(folder / "haystacks.jsonl", documents)
-    queries = tuple(_query(entry, relevant, haystacks) for entry in json_lines(folder / "queries.jsonl"))
+    read = [_query(entry, relevant, haystacks) for entry in json_lines(folder / "queries.jsonl")]
+    queries = tuple(_placed(read, {one.namespace for one in documents}))
     _distinct([one.id for one in queries], folder / "queries.jsonl")
+    if all(one.kind == "unjudged" for one in queries):
+        hint = "the ids in qrels/ must be those of queries.jsonl and corpus.jsonl"
+        raise InvalidInput(f"{folder}: no question has a judgement of a document that is there", hint)
     files = [folder / "corpus.jsonl", folder / "queries.jsonl", *judgements, folder / "haystacks.jsonl"]
     return Dataset(
         name=folder.resolve().name,
@@ -98,7 +107,35 @@ def load(folder: Path) -> Dataset:
         data_hash=hash_of([one for one in files if one.is_file()]),
         empty=len(everything) - len(documents),
         unknown_judgements=unknown,
+        unused=tuple(one.name for one in every if one not in judgements),
     )
+
+
+def remarks(dataset: Dataset) -> list[str]:
+    """What a reader of the figures should know about the data, in words."""
+    homes = {one.id: one.namespace for one in dataset.documents}
+    lost = sum(any(not _reaches(one, id, homes) for id in one.relevant) for one in dataset.queries)
+    told = [
+        f"judged by {TEST} alone, not by {', '.join(dataset.unused)}" if dataset.unused else "",
+        f"{dataset.empty} documents without text were left out" if dataset.empty else "",
+        f"{dataset.unknown_judgements} judgements name documents that the corpus does not hold"
+        if dataset.unknown_judgements
+        else "",
+        f"{lost} questions have evidence in another namespace or outside their haystack, where they cannot find it"
+        if lost
+        else "",
+    ]
+    return [one for one in told if one]
+
+
+def _reaches(query: Query, id: str, homes: Mapping[str, str | None]) -> bool:
+    return homes[id] == query.namespace and (query.candidates is None or id in query.candidates)
+
+
+def _placed(queries: Sequence[Query], namespaces: set[str | None]) -> list[Query]:
+    """Where all documents share a namespace, questions that name none are asked there."""
+    only = next(iter(namespaces)) if len(namespaces) == 1 else None
+    return [one if one.namespace is not None else replace(one, namespace=only) for one in queries]
 
 
 def in_order(documents: Sequence[Document]) -> list[Document]:

@@ -56,7 +56,7 @@ def public(folder: Path, source: Source, progress: Progress | None = None) -> Ge
         "unjudged": sum(case.kind == "unjudged" for case in cases),
         "aside": sum(case.kind == "aside" for case in cases),
         "embedder": embedder.id if embedder is not None else None,
-        "note": note,
+        "note": "; ".join([*([note] if note else []), *datasets.remarks(dataset)]),
     }
     vectors = None if embedder is None else file_of(source.cache / "vectors", embedder.id)
     with benches.opened(
