@@ -117,6 +117,6 @@ def test_every_join_of_tenants_tables_carries_the_tenant(address: str, monkeypat
     joins = {statement for statement in sent if len(set(NAMED.findall(statement))) > 1}
     assert len(joins) > 10
     assert [(strangers(statement), statement) for statement in sorted(joins) if strangers(statement)] == []
-    bodies = [body for body in FINDERS.split("CREATE FUNCTION") if "memories m" in body]
+    bodies = [body for body in FINDERS.split("CREATE OR REPLACE FUNCTION") if "memories m" in body]
     assert len(bodies) == 3
     assert all("m.namespace = t.namespace" in body for body in bodies)

@@ -22,7 +22,7 @@ from recollect.stores.memory import open_memory
 from recollect.stores.postgres import care, lexemes, nearest, outbox, vectors
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.address import masked, parsed
-from recollect.stores.postgres.filters import without_idle_times
+from recollect.stores.postgres.filters import TIMES, without_idle_times
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.postgres.schema import MIGRATIONS
@@ -421,8 +421,8 @@ def test_an_index_is_built_and_finds_what_a_scan_finds(
     assert store.care.tidy()["indexed"] == 1
     assert store.care.tidy()["indexed"] == 0
     asked: list[str] = []
-    usual = nearest.rows
-    monkeypatch.setattr(nearest, "rows", lambda *given: asked.append(given[1]) or usual(*given))
+    usual = vectors.rows_after
+    monkeypatch.setattr(vectors, "rows_after", lambda *given: asked.append(given[2]) or usual(*given))
     found = store.vectors.search("m", made[-1], wanted, 20)
     assert any("halfvec(24)" in query for query in asked)
     assert len({hit.id for hit in found} & {hit.id for hit in scanned}) >= 18
@@ -486,7 +486,9 @@ def test_bounds_of_time_that_every_memory_keeps_are_not_asked_of_each(store: Sto
     def idle(after: datetime | None, before: datetime | None) -> Filter:
         with psycopg.connect(parsed(address).conninfo) as connection:
             connection.execute(f"SET search_path = {schema_of(address)}; SET recollect.namespace = 'default'")
-            return without_idle_times(connection, Filter(after=after, before=before))
+            ends = connection.execute(f"SELECT {TIMES}".encode(), {"namespace": "default"}).fetchone()
+        assert ends is not None
+        return without_idle_times(Filter(after=after, before=before), *ends)
 
     first, _, last = moments
     assert idle(first, last + timedelta(milliseconds=1)) == Filter()

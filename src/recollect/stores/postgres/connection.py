@@ -22,6 +22,7 @@ from recollect.stores.postgres.address import Address
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Answer = TypeVar("Answer")
+Values: TypeAlias = Sequence[Any] | dict[str, Any] | None
 
 EVERYONE = "\x01everyone"
 """In the place of a tenant: all of them. No namespace can have this name."""
@@ -37,10 +38,13 @@ RESOLVE_S = 10.0
 
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+ALONE = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off"
+"""A statement of ours is over before helpers are started or machine code is made, and many ask at once."""
+MOST_OPENINGS = 1_000
 RACES = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
 
 
-def _nothing(_: Connection) -> None:
+def nothing(_: Connection) -> None:
     return None
 
 
@@ -59,6 +63,8 @@ class Server:
         self.extension = "public"
         """The schema in which pgvector lives."""
         self._path: sql.Composable = sql.SQL("pg_catalog")
+        self._openings: dict[tuple[str, str, float], bytes] = {}
+        """What begins a transaction, by its kind, tenant and time: making it costs as much as asking."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address.conninfo,
             kwargs={"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S},
@@ -86,6 +92,7 @@ class Server:
     def use(self, extension: str) -> None:
         """Where unqualified names are looked for: the store's own schema, then that of the vector extension."""
         self.extension = extension
+        self._openings.clear()
         self._path = search_path(self.address.schema, extension)
 
     @property
@@ -104,23 +111,50 @@ class Server:
         work: Callable[[Connection], Answer],
         namespace: str | None = None,
         seconds: float | None = None,
-        first: Callable[[Connection], None] = _nothing,
+        first: Callable[[Connection], None] = nothing,
     ) -> Answer:
         """One consistent view for several statements; a lost connection is replaced once.
 
         `namespace` is the tenant that may be seen; a store that is bound to one never sees another. `seconds` is what
         a statement may take, where that is more than for a search; `first` is done before the view is fixed.
         """
-        tenant = self.address.namespace or namespace or EVERYONE
 
+        def whole(connection: Connection) -> Answer:
+            connection.execute(self._opening(connection, READ, self._seen(namespace), seconds or self._search_s))
+            try:
+                return work(connection)
+            finally:
+                _end(connection, "ROLLBACK")
+
+        return self._reading(whole, first)
+
+    def ask(
+        self,
+        statement: str,
+        values: Values = None,
+        namespace: str | None = None,
+        first: Callable[[Connection], None] = nothing,
+    ) -> list[tuple[Any, ...]]:
+        """The rows of one statement that reads, in one round trip: its transaction goes along with it."""
+
+        def whole(connection: Connection) -> list[tuple[Any, ...]]:
+            opening = self._opening(connection, READ, self._seen(namespace), self._search_s)
+            try:
+                return rows_after(connection, opening, statement, values, b"; ROLLBACK")
+            except psycopg.Error:
+                _end(connection, "ROLLBACK")
+                raise
+
+        return self._reading(whole, first)
+
+    def _seen(self, namespace: str | None) -> str:
+        return self.address.namespace or namespace or EVERYONE
+
+    def _reading(self, whole: Callable[[Connection], Answer], first: Callable[[Connection], None]) -> Answer:
         def attempt() -> Answer:
             with self._lent() as connection:
                 first(connection)
-                self._begin(connection, READ, tenant, seconds or self._search_s)
-                try:
-                    return work(connection)
-                finally:
-                    _end(connection, "ROLLBACK")
+                return whole(connection)
 
         with translated():
             try:
@@ -164,7 +198,7 @@ class Server:
 
     def _write_once(self, work: Callable[[Connection], Answer]) -> Answer:
         with self._lent() as connection:
-            self._begin(connection, WRITE, self.everyone, self._wait_s)
+            connection.execute(self._opening(connection, WRITE, self.everyone, self._wait_s))
             try:
                 answer = work(connection)
                 number = one(connection, "SELECT pg_current_xact_id_if_assigned()::text")
@@ -224,16 +258,19 @@ class Server:
         with suppress(PoolTimeout):
             self._pool.check()
 
-    def _begin(self, connection: Connection, begin: str, namespace: str, seconds: float) -> None:
-        """One round trip: the transaction, who may be seen in it, and how long a statement may take."""
+    def _opening(self, connection: Connection, begin: str, namespace: str, seconds: float) -> bytes:
+        """One message: the transaction, who may be seen in it, and how long a statement may take."""
+        known = self._openings.get((begin, namespace, seconds))
+        if known is not None:
+            return known
         role = sql.SQL("")
         if self.address.role is not None:
             role = sql.SQL("SET LOCAL ROLE {}; ").format(sql.Identifier(self.address.role))
-        connection.execute(
+        made = (
             sql.SQL(
                 "{begin}; {role}SET LOCAL search_path = {path}; SET LOCAL statement_timeout = {time};"
                 " SET LOCAL lock_timeout = {time}; SET LOCAL idle_in_transaction_session_timeout = 60000;"
-                " SET LOCAL recollect.namespace = {namespace}; SET LOCAL recollect.index = {index}"
+                " SET LOCAL recollect.namespace = {namespace}; SET LOCAL recollect.index = {index}; "
             ).format(
                 begin=sql.SQL(READ if begin == READ else WRITE),
                 role=role,
@@ -242,7 +279,12 @@ class Server:
                 namespace=sql.Literal(namespace),
                 index=sql.Literal(self.everyone),
             )
-        )
+            + sql.SQL(ALONE)
+        ).as_bytes(connection)
+        if len(self._openings) >= MOST_OPENINGS:
+            self._openings.clear()
+        self._openings[begin, namespace, seconds] = made
+        return made
 
 
 def search_path(schema: str, extension: str) -> sql.Composable:
@@ -295,19 +337,28 @@ def translate(error: psycopg.Error) -> RecollectError:
     return StoreUnavailable(f"PostgreSQL reports: {type(error).__name__}", "try again; if it stays, run doctor")
 
 
-def rows(
-    connection: Connection, text: str, values: Sequence[Any] | dict[str, Any] | None = None
-) -> list[tuple[Any, ...]]:
+def rows(connection: Connection, text: str, values: Values = None) -> list[tuple[Any, ...]]:
     """All rows of one statement."""
     return connection.execute(text.encode(), values).fetchall()
 
 
-def one(connection: Connection, text: str, values: Sequence[Any] | dict[str, Any] | None = None) -> Any:
+def rows_after(
+    connection: Connection, before: bytes, text: str, values: Values = None, after: bytes = b""
+) -> list[tuple[Any, ...]]:
+    """All rows of one statement, with commands before and after it, in one message: the values are written into it."""
+    written = psycopg.ClientCursor(connection).mogrify(text.encode(), values).encode()
+    found = connection.execute(b"".join([before, b"; ", written, after]))
+    while found.description is None and found.nextset():
+        pass
+    return found.fetchall()
+
+
+def one(connection: Connection, text: str, values: Values = None) -> Any:
     """The first row of one statement (its only column bare), or None."""
     found = connection.execute(text.encode(), values).fetchone()
     return found[0] if found is not None and len(found) == 1 else found
 
 
-def run(connection: Connection, text: str, values: Sequence[Any] | dict[str, Any] | None = None) -> int:
+def run(connection: Connection, text: str, values: Values = None) -> int:
     """Run one statement; how many rows it touched."""
     return connection.execute(text.encode(), values).rowcount

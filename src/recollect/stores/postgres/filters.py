@@ -8,11 +8,11 @@ from typing import Any
 
 from recollect.domain.question import Filter
 from recollect.domain.times import to_ms
-from recollect.stores.postgres.connection import Connection, one
 from recollect.stores.scope_terms import scope_token
 
 _END = "(SELECT created_at FROM memories WHERE namespace = %(namespace)s ORDER BY created_at {way}, id {way} LIMIT 1)"
-TIMES = f"SELECT {_END.format(way='ASC')}, {_END.format(way='DESC')}"
+TIMES = f"{_END.format(way='ASC')}, {_END.format(way='DESC')}"
+"""When the first and the last memory of a namespace were made, as columns of a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,12 @@ def conditions(filter: Filter) -> Conditions:
     return Conditions(" AND ".join(parts), tuple(values))
 
 
-def without_idle_times(connection: Connection, filter: Filter) -> Filter:
-    """The filter without those bounds of time that every memory of the namespace keeps anyway.
+def without_idle_times(filter: Filter, first: int | None, last: int | None) -> Filter:
+    """The filter without those bounds of time that every memory of the namespace keeps anyway (see TIMES).
 
     Every question ends at its own time: left in, that bound would be asked of each memory that an index finds.
     """
-    if filter.after is None and filter.before is None:
-        return filter
-    first, last = one(connection, TIMES, {"namespace": filter.namespace})
-    if first is None:
+    if first is None or last is None or (filter.after is None and filter.before is None):
         return filter
     after = None if filter.after is not None and to_ms(filter.after) <= first else filter.after
     before = None if filter.before is not None and to_ms(filter.before) > last else filter.before

@@ -1,56 +1,93 @@
-"""The numbers of the memories whose vectors are nearest, by half precision: a few more than asked for."""
+"""The memories whose vectors are nearest, by half precision: SQL that names a few more than are asked for."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
 from recollect.domain.question import Filter
 from recollect.ports import Vector
-from recollect.stores.postgres.connection import Connection, one, rows, run
-from recollect.stores.postgres.filters import conditions, is_whole_tenant
+from recollect.stores.postgres.connection import Connection, one
+from recollect.stores.postgres.filters import TIMES, conditions, is_whole_tenant, without_idle_times
+from recollect.stores.refusals import wrong_dimension
 
 EXACT_SCOPE = 20_000
-"""A scope of so few memories is compared with every one of its vectors."""
+"""A scope of so few memories is compared with every one of its vectors,"""
+EXACT_ROOT = 20
+"""and in a large tenant one of so many times the root of what that holds: there an index finds with less work."""
 MARGIN = 4e-3
 """Half precision may be wrong by less than half of this: whatever lies within it behind the last one is scored too."""
 MOST_TIES = 4_000
-SPARE = 32
-EFFORT = 400
+SPARE = 16
 MOST_EFFORT = 1_000
-"""So many neighbours the index keeps in sight: between these, one for a thousand memories. pgvector allows no more."""
+"""So many neighbours the index keeps in sight at most: pgvector allows no more."""
 INDEXED_DIMENSIONS = 4_000
+
+GOING_ON = "SET LOCAL hnsw.iterative_scan = relaxed_order"
+_INDEX = "vectors_model_"
+KNOWN = (
+    f"SELECT k.model, k.dimension, (SELECT memories FROM counts WHERE namespace = %(namespace)s), {TIMES},"
+    f" EXISTS (SELECT 1 FROM pg_index WHERE indexrelid = to_regclass('{_INDEX}' || k.model) AND indisvalid)"
+    " FROM models k WHERE k.name = %(model)s"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A model, and the tenant that is searched by it."""
+
+    model: int
+    dimension: int
+    held: int
+    filter: Filter
+    has_index: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """SQL for the numbers of memories, its values, and the settings that it is asked with."""
+
+    sql: str
+    values: tuple[Any, ...]
+    settings: str
 
 
 def index_name(model: int) -> str:
     """The HNSW index of a model."""
-    return f"vectors_model_{model}"
+    return f"{_INDEX}{model}"
 
 
-def nearest(connection: Connection, model: int, vector: Vector, filter: Filter, limit: int) -> list[int]:
-    """Memories in scope, at least the `limit` best where the scope is small; nearly always in a large one."""
-    written = f"[{','.join(map(str, vector.tolist()))}]"
-    held = int(one(connection, "SELECT memories FROM counts WHERE namespace = %s", (filter.namespace,)) or 0)
-    if not _is_small(connection, filter, held) and has_index(connection, model):
-        effort = min(max(EFFORT, held // 1_000), MOST_EFFORT)
-        found = _by_index(connection, model, len(vector), written, filter, limit, effort)
-        if len(found) >= limit:
-            return found
-    return _exactly(connection, model, written, filter, limit)
+def known(connection: Connection, model: str, vector: Vector, filter: Filter) -> Known | None:
+    """What is known of a model, None where it made no vector yet; a vector that cannot be the model's is refused."""
+    found = one(connection, KNOWN, {"model": model, "namespace": filter.namespace})
+    if found is None or found[1] is None:
+        return None
+    number, dimension, held, first, last, has_index = found
+    if vector.shape != (dimension,):
+        raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, dimension)
+    return Known(number, dimension, held or 0, without_idle_times(filter, first, last), has_index)
 
 
-def _is_small(connection: Connection, filter: Filter, held: int) -> bool:
-    """Whether the scope is certainly small, in a tenant that holds so many; counting stops where it is not."""
-    if filter.only is not None and len(filter.only) <= EXACT_SCOPE:
+def is_small(connection: Connection, known: Known) -> bool:
+    """Whether the scope is certainly so small that it is compared whole; counting stops where it is not."""
+    filter = known.filter
+    if not known.has_index or known.held <= EXACT_SCOPE:
         return True
-    if held <= EXACT_SCOPE:
+    if filter.only is not None and len(filter.only) <= EXACT_SCOPE:
         return True
     if is_whole_tenant(filter):
         return False
+    most = min(EXACT_SCOPE, EXACT_ROOT * isqrt(known.held))
     scope = conditions(filter)
     counted = one(
         connection,
-        f"SELECT count(*) FROM (SELECT 1 FROM memories m WHERE {scope.sql} LIMIT {EXACT_SCOPE + 1}) few",
+        f"SELECT count(*) FROM (SELECT 1 FROM memories m WHERE {scope.sql} LIMIT {most + 1}) few",
         scope.values,
     )
-    return int(counted) <= EXACT_SCOPE
+    return int(counted) <= most
 
 
 def has_index(connection: Connection, model: int) -> bool:
@@ -64,46 +101,53 @@ def has_index(connection: Connection, model: int) -> bool:
     )
 
 
-def _exactly(connection: Connection, model: int, written: str, filter: Filter, limit: int) -> list[int]:
+def exactly(known: Known, vector: Vector, limit: int) -> Nearest:
     """Compare with every vector in scope, in half precision; the margin makes up for it."""
-    if is_whole_tenant(filter):
-        source, values = f"vectors v WHERE v.namespace = %s AND v.model = {model}", (filter.namespace,)
+    if is_whole_tenant(known.filter):
+        source, values = f"vectors v WHERE v.namespace = %s AND v.model = {known.model}", (known.filter.namespace,)
     else:
-        scope = conditions(filter)
+        scope = conditions(known.filter)
         source = (
             f"(SELECT namespace, number FROM memories m WHERE {scope.sql} OFFSET 0) m, LATERAL (SELECT * FROM vectors v"
-            f" WHERE v.namespace = m.namespace AND v.number = m.number AND v.model = {model} OFFSET 0) v"
+            f" WHERE v.namespace = m.namespace AND v.number = m.number AND v.model = {known.model} OFFSET 0) v"
         )
         values = scope.values
-    found = rows(
-        connection,
+    return Nearest(
         f"WITH judged AS MATERIALIZED (SELECT v.number, min(v.code <#> %s::halfvec) AS distance FROM {source}"
         " GROUP BY v.number) SELECT number FROM judged WHERE distance <= coalesce("
         " (SELECT distance FROM judged ORDER BY distance OFFSET %s LIMIT 1) + %s, 'infinity')"
         " ORDER BY distance, number LIMIT %s",
-        (written, *values, limit - 1, MARGIN, limit + MOST_TIES),
+        (_halved(vector), *values, limit - 1, MARGIN, limit + MOST_TIES),
+        GOING_ON,
     )
-    return [number for (number,) in found]
 
 
-def _by_index(
-    connection: Connection, model: int, dimension: int, written: str, filter: Filter, limit: int, effort: int
-) -> list[int]:
+def by_index(known: Known, vector: Vector, limit: int) -> Nearest:
     """HNSW goes on scanning until the filter has let enough through, or its own bound is reached."""
-    wanted = 2 * limit + SPARE
-    run(connection, f"SET LOCAL hnsw.ef_search = {min(max(effort, wanted), MOST_EFFORT)}")
-    run(connection, "SET LOCAL hnsw.iterative_scan = relaxed_order")
-    scope = conditions(filter)
+    wanted = limit + limit // 4 + SPARE
+    scope = conditions(known.filter)
     inside = (
         ""
-        if is_whole_tenant(filter)
+        if is_whole_tenant(known.filter)
         else " AND EXISTS (SELECT 1 FROM memories m WHERE m.namespace = v.namespace AND m.number = v.number"
         f" AND {scope.sql})"
     )
-    found = rows(
-        connection,
-        f"SELECT v.number FROM vectors v WHERE v.model = {model} AND v.namespace = %s{inside}"
-        f" ORDER BY v.code::halfvec({dimension}) <#> %s::halfvec({dimension}) LIMIT %s",
-        (filter.namespace, *(scope.values if inside else ()), written, wanted),
+    kind = f"halfvec({known.dimension})"
+    return Nearest(
+        f"SELECT DISTINCT number FROM (SELECT v.number FROM vectors v WHERE v.model = {known.model}"
+        f" AND v.namespace = %s{inside} ORDER BY v.code::{kind} <#> %s::{kind} LIMIT %s) near",
+        (known.filter.namespace, *(scope.values if inside else ()), _halved(vector), wanted),
+        f"{GOING_ON}; SET LOCAL hnsw.ef_search = {effort(known.held, limit)}",
     )
-    return list(dict.fromkeys(number for (number,) in found))
+
+
+def effort(held: int, limit: int) -> int:
+    """How many neighbours the index keeps in sight, so that among so many memories it finds nearly all the nearest."""
+    crowd = max(1.0, held / 100_000) ** 0.4
+    return min(round(crowd * (130 + 2.7 * limit)), MOST_EFFORT)
+
+
+def _halved(vector: Vector) -> str:
+    """The vector as the server reads it, in the precision in which it is compared."""
+    with np.errstate(over="ignore"):
+        return f"[{','.join(map(str, vector.astype(np.float16).tolist()))}]"

@@ -13,7 +13,7 @@ from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
 from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, text_holder
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
-from recollect.stores.postgres.filters import conditions, is_whole_tenant, without_idle_times
+from recollect.stores.postgres.filters import TIMES, conditions, is_whole_tenant, without_idle_times
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
@@ -56,9 +56,7 @@ class PostgresRecords:
     def fetch(self, ids: Sequence[str]) -> list[Memory]:
         if not ids:
             return []
-        found = self._server.read(
-            lambda connection: rows(connection, f"SELECT {COLUMNS} FROM {NAMED}", (list(dict.fromkeys(ids)),))
-        )
+        found = self._server.ask(f"SELECT {COLUMNS} FROM {NAMED}", (list(dict.fromkeys(ids)),))
         by_id = {row[0]: row for row in found}
         return [decode(by_id[id]) for id in ids if id in by_id]
 
@@ -89,7 +87,8 @@ class PostgresRecords:
         )
 
         def work(connection: Connection) -> list[tuple[Any, ...]]:
-            wanted = without_idle_times(connection, filter)
+            ends = one(connection, f"SELECT {TIMES}", {"namespace": filter.namespace})
+            wanted = without_idle_times(filter, *ends)
             scope = conditions(wanted)
             if is_whole_tenant(wanted):  # the index has the order; a planner without statistics would sort everything
                 run(connection, "SET LOCAL enable_sort = off")

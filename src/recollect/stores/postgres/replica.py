@@ -10,14 +10,14 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recollect.domain.errors import Corrupt, StoreUnavailable
 from recollect.stores.postgres.address import Address
-from recollect.stores.postgres.connection import Connection, Server, one
+from recollect.stores.postgres.connection import Connection, Server, Values, nothing, one
 
 Answer = TypeVar("Answer")
 log = logging.getLogger(__name__)
@@ -76,17 +76,29 @@ class Reads:
         self._known: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
         """How far the standby behind each connection was when it was last asked: behind one name there may be many."""
 
+    @property
+    def tenant(self) -> str | None:
+        """The only tenant that is seen and counted, where the store is bound to one."""
+        return self._primary.address.namespace
+
     def read(self, work: Callable[[Connection], Answer], namespace: str | None = None) -> Answer:
         """As `Server.read`; what goes wrong with the standby is done again on the primary."""
+        return self._somewhere(lambda server, first: server.read(work, namespace, first=first))
+
+    def ask(self, statement: str, values: Values = None, namespace: str | None = None) -> list[tuple[Any, ...]]:
+        """As `Server.ask`, with the same care."""
+        return self._somewhere(lambda server, first: server.ask(statement, values, namespace, first))
+
+    def _somewhere(self, call: Callable[[Server, Callable[[Connection], None]], Answer]) -> Answer:
         if self._standby is not None and time.monotonic() >= self._away_until:
             try:
-                return self._standby.read(work, namespace, first=self._catch_up)
+                return call(self._standby, self._catch_up)
             except _Late:
                 log.debug("the standby is late: asking the primary")
             except (StoreUnavailable, Corrupt) as error:
                 self._away_until = time.monotonic() + AWAY_S
                 log.warning("the standby does not answer: asking the primary (%s)", error)
-        return self._primary.read(work, namespace)
+        return call(self._primary, nothing)
 
     def counting(self, connection: Connection, work: Callable[[], Answer]) -> Answer:
         """As `Server.counting`."""

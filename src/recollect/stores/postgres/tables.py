@@ -137,16 +137,17 @@ CREATE TABLE counts (
 """
 
 FINDERS = f"""
-CREATE FUNCTION is_counted(namespace text) RETURNS boolean LANGUAGE sql STABLE AS
+CREATE OR REPLACE FUNCTION is_counted(namespace text) RETURNS boolean LANGUAGE sql STABLE AS
     $$ SELECT current_setting('recollect.index', true) IN (namespace, '{EVERYONE}') $$;
 
 -- The numbers of the tenant's texts that match: all of them, or the `most` best by the weights of the terms they
 -- hold and by their length, as if each term occurred once. phrases: token streams that must all occur.
-CREATE FUNCTION find_texts(
+CREATE OR REPLACE FUNCTION find_texts(
     wanted tsquery, phrases bytea[], finders tsquery[], weights double precision[], average double precision,
     most bigint, made_from bigint, made_before bigint, only_ids text[], without_ids text[]
 ) RETURNS SETOF bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
+    tenant text := current_setting('recollect.namespace');
     worth text;
     conditions text := '';
 BEGIN
@@ -159,23 +160,25 @@ BEGIN
             ' AND ($5 IS NULL OR m.id = ANY ($5)) AND ($6 IS NULL OR m.id <> ALL ($6)))';
     END IF;
     IF most IS NOT NULL THEN
-        SELECT string_agg(format('CASE WHEN t.terms @@ %L::tsquery THEN %s ELSE 0 END', finder, weight), ' + ')
+        SELECT string_agg(
+            format('CASE WHEN t.terms @@ %L::tsquery THEN %s::double precision ELSE 0 END', finder, weight), ' + ')
             INTO worth FROM unnest(finders, weights) f (finder, weight);
         conditions := conditions || format(
-            ' ORDER BY (%s) / (1.3 + 0.9 * t.length / %s) DESC, t.number LIMIT %s',
-            coalesce(worth, '0'), greatest(average, 1e-9), most);
+            ' ORDER BY (%s) / (1.3 + t.length * %s::double precision) DESC, t.number LIMIT %s',
+            coalesce(worth, '0'), 0.9 / greatest(average, 1e-9), most);
     END IF;
     RETURN QUERY EXECUTE 'SELECT t.number FROM texts t WHERE t.terms @@ $1'
-        ' AND t.namespace = current_setting(''recollect.namespace'')' || conditions
-        USING wanted, phrases, made_from, made_before, only_ids, without_ids;
+        ' AND t.namespace = $7' || conditions
+        USING wanted, phrases, made_from, made_before, only_ids, without_ids, tenant;
 END $$;
 
 -- The same for alternatives, each looked for by itself: cheaper than asking every found text for each of them.
-CREATE FUNCTION find_any(
+CREATE OR REPLACE FUNCTION find_any(
     finders tsquery[], weights double precision[], average double precision, most bigint, made_from bigint,
     made_before bigint, only_ids text[], without_ids text[]
 ) RETURNS SETOF bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
+    tenant text := current_setting('recollect.namespace');
     parts text;
     conditions text := '';
 BEGIN
@@ -186,15 +189,16 @@ BEGIN
     END IF;
     SELECT string_agg(format(
         'SELECT t.number, t.length, %s::double precision AS weight FROM texts t WHERE t.terms @@ %L::tsquery'
-        ' AND t.namespace = current_setting(''recollect.namespace'')', weight, finder) || conditions, ' UNION ALL ')
+        ' AND t.namespace = $5', weight, finder) || conditions, ' UNION ALL ')
         INTO parts FROM unnest(finders, weights) f (finder, weight);
     RETURN QUERY EXECUTE format('SELECT number FROM (%s) found GROUP BY number, length'
-        ' ORDER BY sum(weight) / (1.3 + 0.9 * length / %s) DESC, number LIMIT %s', parts, greatest(average, 1e-9), most)
-        USING made_from, made_before, only_ids, without_ids;
+        ' ORDER BY sum(weight) / (1.3 + length * %s::double precision) DESC, number LIMIT %s',
+        parts, 0.9 / greatest(average, 1e-9), most)
+        USING made_from, made_before, only_ids, without_ids, tenant;
 END $$;
 
 -- How many texts of the whole index hold the terms and, where it is given, the token stream of a phrase.
-CREATE FUNCTION count_texts(wanted tsquery, phrase bytea) RETURNS bigint
+CREATE OR REPLACE FUNCTION count_texts(wanted tsquery, phrase bytea) RETURNS bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     found bigint;
@@ -205,7 +209,7 @@ BEGIN
 END $$;
 
 -- The texts themselves of those that hold the terms and a phrase: for runs whose last word may go on.
-CREATE FUNCTION texts_holding(wanted tsquery, phrase bytea) RETURNS TABLE (content text, tags json)
+CREATE OR REPLACE FUNCTION texts_holding(wanted tsquery, phrase bytea) RETURNS TABLE (content text, tags json)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN QUERY EXECUTE 'SELECT m.content, m.tags FROM texts t JOIN memories m ON m.namespace = t.namespace'

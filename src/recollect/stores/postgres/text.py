@@ -6,8 +6,9 @@ The counts come from the token streams of the candidates; the lexical leg turns 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +24,7 @@ from recollect.stores.expressions import Run, finders
 from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, one, rows
-from recollect.stores.postgres.filters import conditions, scope_query, without_idle_times
-from recollect.stores.postgres.ledger import totals
+from recollect.stores.postgres.filters import TIMES, conditions, scope_query, without_idle_times
 from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, phrase_bytes, quoted, unit_query
 from recollect.stores.postgres.replica import Reads
 from recollect.stores.sqlite.subjects import number_of
@@ -38,9 +38,22 @@ FOUND_POSTINGS = 6_000
 FOUND_SHARE = 0.01
 """The rarest words of a query find as long as together they are in no more memories."""
 LEAST_FINDERS = 3
-CANDIDATES = 500
+CANDIDATES = 300
+ALONE_POSTINGS = 1_000
+"""The rarest of the words that find do so each by itself as long as together they are in no more memories; what holds
+one of the others is looked at only if it holds a second one."""
 UNPROVED_CANDIDATES = 20_000
 """So many are looked at where only the token streams can tell whether they match."""
+
+
+FACTS = (
+    f"SELECT w.documents, w.tokens, (SELECT memories FROM counts WHERE namespace = %(namespace)s), {TIMES},"
+    " (SELECT reltuples FROM pg_class WHERE oid = 'texts'::regclass),"
+    " ARRAY(SELECT coalesce((SELECT sum(memories) FROM terms WHERE term = u.term AND {own}), 0)::bigint"
+    " FROM unnest(%(terms)s::text[]) WITH ORDINALITY u (term, place) ORDER BY place)"
+    " FROM (SELECT coalesce(sum(memories), 0)::bigint AS documents, coalesce(sum(tokens), 0)::bigint AS tokens"
+    " FROM counts WHERE {own}) w"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,15 @@ class Search:
     """The tenant holds most of the index: its own mark in the index would find more than it spares."""
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A function of the server that returns the numbers of candidates, and the tsquery that it asks."""
+
+    text: str
+    call: str
+    values: tuple[Any, ...]
+
+
 class PostgresText:
     """The TextIndex port."""
 
@@ -73,25 +95,20 @@ class PostgresText:
         asked = units(query)
 
         def work(connection: Connection) -> TextMatches:
-            wanted = without_idle_times(connection, filter)
-            documents, _, tokens = totals(connection)
-            own = one(connection, "SELECT memories FROM counts WHERE namespace = %s", (filter.namespace,)) or 0
-            held = self._unit_frequencies(connection, asked, runs)
-            average = tokens / documents if documents else 0.0
-            search = Search(query, runs, wanted, limit, held, documents, average, 2 * own > documents)
-            text, found = _find(connection, search) if limit > 0 and documents else ("", [])
-            ids, lengths, counts = self._count(connection, found, asked, search)
-            whole = is_flat(query) and 0 < documents < LARGE_INDEX
+            search = self._search(connection, query, runs, filter, limit)
+            text, kept = self._find(connection, search) if limit > 0 and search.documents else ("", [])
+            ids, lengths, counts = self._count(kept, asked, search)
+            whole = is_flat(query) and 0 < search.documents < LARGE_INDEX
             return TextMatches(
                 ids=ids,
                 lengths=lengths,
                 counts=counts,
                 units=asked,
-                frequencies=np.array([held[unit] for unit in asked], dtype=np.float64),
-                documents=documents,
-                average_length=average,
+                frequencies=np.array([search.held[unit] for unit in asked], dtype=np.float64),
+                documents=search.documents,
+                average_length=search.average_length,
                 compiled=text,
-                scope=_scope_counts(connection, wanted, counts) if limit > 0 and whole else None,
+                scope=_scope_counts(connection, search.filter, counts) if limit > 0 and whole else None,
             )
 
         return self._reads.read(work, filter.namespace)
@@ -107,7 +124,7 @@ class PostgresText:
         )
         values = (list(numbers), filter.namespace, *scope.values, most + 1, most)
         memories: dict[Words, list[str]] = {}
-        for number, id in self._reads.read(lambda connection: rows(connection, query, values), filter.namespace):
+        for number, id in self._reads.ask(query, values, filter.namespace):
             memories.setdefault(numbers[number], []).append(id)
         return memories
 
@@ -130,26 +147,36 @@ class PostgresText:
             ]
         )
 
-    def _unit_frequencies(
-        self, connection: Connection, asked: Sequence[Unit], runs: dict[Unit, Run]
-    ) -> dict[Unit, int]:
-        """In how many memories of the whole index each unit occurs."""
-        single = [unit for unit in asked if len(runs[unit].tokens) == 1 and not runs[unit].open_end]
-        held = dict(zip(single, _frequencies(connection, [runs[unit].tokens[0] for unit in single])))
-        for unit in asked:
+    def _search(self, connection: Connection, query: Node, runs: dict[Unit, Run], filter: Filter, limit: int) -> Search:
+        """What finding needs to know of the index: its size, its age, and in how many memories each unit occurs."""
+        single = [unit for unit in units(query) if len(runs[unit].tokens) == 1 and not runs[unit].open_end]
+        tenant = self._reads.tenant
+        facts = FACTS.format(own="TRUE" if tenant is None else "namespace = %(tenant)s")
+        documents, tokens, own, first, last, known, counts = one(
+            connection,
+            facts,
+            {"namespace": filter.namespace, "tenant": tenant, "terms": [runs[unit].tokens[0] for unit in single]},
+        )
+        held: dict[Unit, int] = dict(zip(single, counts))
+        for unit in units(query):
             if unit not in held:
                 held[unit] = self._occurrences(connection, runs[unit]) if runs[unit].tokens else 0
-        return held
+        average = tokens / documents if documents else 0.0
+        # Whoever is bound to a tenant does not know how much the others hold; the server's own guess is enough here.
+        everybody = documents if tenant is None else known
+        is_most = 0 <= everybody < 2 * (own or 0)
+        return Search(query, runs, without_idle_times(filter, first, last), limit, held, documents, average, is_most)
 
     def _occurrences(self, connection: Connection, run: Run) -> int:
         """How many memories hold a phrase or a prefix."""
         whole = run.tokens[:-1] if run.open_end else run.tokens
         phrase = phrase_bytes(whole) if len(whole) > 1 or (whole and run.open_end) else None
-        query = f"{unit_query(run).text} | {quoted(ENDLESS)}"
-        if not run.open_end:
+        endless = "" if run.open_end and not whole else f" | {quoted(ENDLESS)}"
+        tenant = self._reads.tenant
+        own = [] if tenant is None else scope_query(Filter(tenant), False)
+        query = " & ".join([f"({unit_query(run).text}{endless})", *own])
+        if phrase is None or not run.open_end:
             return int(one(connection, "SELECT count_texts(%s, %s)", (query, phrase)))
-        if not whole:
-            return int(one(connection, "SELECT count_texts(%s, NULL)", (unit_query(run).text,)))
         found = self._reads.counting(
             connection, lambda: rows(connection, "SELECT content, tags FROM texts_holding(%s, %s)", (query, phrase))
         )
@@ -159,22 +186,31 @@ class PostgresText:
     def _columns(self, content: str, tags: Sequence[str]) -> tuple[list[str], list[str]]:
         return self._tokens.tokens(content), self._tokens.tokens(" ".join(tags))
 
+    def _find(self, connection: Connection, search: Search) -> tuple[str, list[tuple[Any, ...]]]:
+        """Ids and token streams of the candidates, and the tsquery that found them."""
+        scope = conditions(search.filter)
+        unsure = any(run.open_end and run.tokens for run in search.runs.values())
+        columns = "m.id, t.content_tokens, t.tokens" + (", m.content, m.tags" if unsure else "")
+        text, kept = "", list[tuple[Any, ...]]()
+        for way in _ways(search):
+            text = way.text
+            kept = rows(
+                connection,
+                # One by one through the primary keys, whatever the planner believes about tables it has not seen yet.
+                f"SELECT {columns} FROM {way.call} n (number),"
+                " LATERAL (SELECT * FROM texts t WHERE t.namespace = %s AND t.number = n.number OFFSET 0) t,"
+                f" LATERAL (SELECT * FROM memories m WHERE m.number = n.number AND {scope.sql} OFFSET 0) m",
+                (*way.values, search.filter.namespace, *scope.values),
+            )
+            if len(kept) >= search.limit:
+                break
+        return text, kept
+
     def _count(
-        self, connection: Connection, found: Sequence[int], asked: Sequence[Unit], search: Search
+        self, kept: list[tuple[Any, ...]], asked: Sequence[Unit], search: Search
     ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64]]:
         """Ids, lengths and counts of those candidates that truly match, by their token streams."""
-        scope = conditions(search.filter)
         every = list(search.runs)
-        unsure = any(search.runs[unit].open_end and search.runs[unit].tokens for unit in every)
-        columns = "m.id, t.content_tokens, t.tokens" + (", m.content, m.tags" if unsure else "")
-        kept = rows(
-            connection,
-            # One by one through the primary keys, whatever the planner believes about tables it has not seen yet.
-            f"SELECT {columns} FROM unnest(%s::bigint[]) n (number),"
-            " LATERAL (SELECT * FROM texts t WHERE t.namespace = %s AND t.number = n.number OFFSET 0) t,"
-            f" LATERAL (SELECT * FROM memories m WHERE m.number = n.number AND {scope.sql} OFFSET 0) m",
-            (list(found), search.filter.namespace, *scope.values),
-        )
         counts = self._counts(kept, every, search)
         held: dict[Unit, Truth] = {
             unit: counts[:, at].sum(axis=1) > 0 for at, unit in enumerate(every) if search.runs[unit].tokens
@@ -227,23 +263,35 @@ def _frequencies(connection: Connection, terms: Sequence[str]) -> list[int]:
     return [int(known.get(term, 0)) for term in terms]
 
 
-def _find(connection: Connection, search: Search) -> tuple[str, list[int]]:
-    """The numbers of the candidates, and the tsquery that found them."""
+def _ways(search: Search) -> Iterator[Way]:
+    """Ways to the candidates, to be tried until one has found enough: the cheaper first."""
     whole = compiled(search.query, search.runs)
     if whole is None:
-        return "", []
+        return
     if search.documents < LARGE_INDEX:
-        return _ask(connection, search, whole.text, None)
+        yield _all_of(search, whole.text, None)
+        return
     proved = whole.exact or _conjunctive_phrases(search) is not None
     most = CANDIDATES + 2 * search.limit if proved else UNPROVED_CANDIDATES
     alternatives = [unit for unit in finders(search.query) if search.runs[unit].tokens]
-    if proved and alternatives and isinstance(search.query, Or):
-        rare = [unit for unit in alternatives if unit not in _common(search, alternatives)]
-        for finding in (rare, alternatives):
-            text, found = _ask_any(connection, search, most, finding)
-            if len(found) >= search.limit or len(finding) == len(alternatives):
-                return text, found
-    return _ask(connection, search, whole.text, most)
+    if not (proved and alternatives and isinstance(search.query, Or)):
+        yield _all_of(search, whole.text, most)
+        return
+    common = _common(search, alternatives)
+    rare = [unit for unit in alternatives if unit not in common]
+    alone = _alone(search, rare)
+    yield _any_of(search, most, rare, alone)
+    if len(alone) < len(alternatives):
+        yield _any_of(search, most, alternatives, alternatives)
+
+
+def _alone(search: Search, finding: Sequence[Unit]) -> list[Unit]:
+    """The rarest of these units, as long as together they are in few memories; all of them where a scope leaves few."""
+    if scope_query(search.filter, search.is_most):
+        return list(finding)
+    ordered = sorted(finding, key=lambda unit: search.held[unit])
+    together = accumulate(search.held[unit] for unit in ordered)
+    return [unit for place, (unit, count) in enumerate(zip(ordered, together)) if not place or count <= ALONE_POSTINGS]
 
 
 def _common(search: Search, flat: Sequence[Unit]) -> set[Unit]:
@@ -268,43 +316,41 @@ def _conjunctive_phrases(search: Search) -> list[bytes] | None:
     return [phrase_bytes(run.tokens) for run in runs if len(run.tokens) > 1]
 
 
-def _ask(connection: Connection, search: Search, text: str, most: int | None) -> tuple[str, list[int]]:
+def _all_of(search: Search, text: str, most: int | None) -> Way:
     """All that match, or the `most` promising ones."""
     query = " & ".join([f"({text} | {quoted(ENDLESS)})", *scope_query(search.filter, search.is_most)])
     units_found = [unit for unit in search.held if search.runs[unit].tokens]
-    found = rows(
-        connection,
-        "SELECT find_texts(%s, %s::bytea[], %s::tsquery[], %s::double precision[], %s, %s, %s, %s,"
-        " %s::text[], %s::text[])",
-        (
-            query,
-            _conjunctive_phrases(search) or [],
-            [unit_query(search.runs[unit]).text for unit in units_found],
-            [_weight(search, unit) for unit in units_found],
-            search.average_length,
-            most,
-            *_unindexed(search.filter),
-        ),
+    values = (
+        query,
+        _conjunctive_phrases(search) or [],
+        [unit_query(search.runs[unit]).text for unit in units_found],
+        [_weight(search, unit) for unit in units_found],
+        search.average_length,
+        most,
+        *_unindexed(search.filter),
     )
-    return query, [number for (number,) in found]
+    call = "find_texts(%s, %s::bytea[], %s::tsquery[], %s::double precision[], %s, %s, %s, %s, %s::text[], %s::text[])"
+    return Way(query, call, values)
 
 
-def _ask_any(connection: Connection, search: Search, most: int, finding: Sequence[Unit]) -> tuple[str, list[int]]:
-    """The most promising of those that hold one of these units."""
+def _any_of(search: Search, most: int, finding: Sequence[Unit], alone: Sequence[Unit]) -> Way:
+    """The most promising of those that hold one of the units that find alone, or two of the others."""
     scope = scope_query(search.filter, search.is_most)
-    queries = [" & ".join([unit_query(search.runs[unit]).text, *scope]) for unit in finding]
-    found = rows(
-        connection,
-        "SELECT find_any(%s::tsquery[], %s::double precision[], %s, %s, %s, %s, %s::text[], %s::text[])",
-        (
-            [*queries, " & ".join([quoted(ENDLESS), *scope])],
-            [*(_weight(search, unit) for unit in finding), sum(_weight(search, unit) for unit in finding)],
-            search.average_length,
-            most,
-            *_unindexed(search.filter),
-        ),
+    texts = {unit: unit_query(search.runs[unit]).text for unit in finding}
+    queries: list[str] = []
+    for unit in finding:
+        others = [texts[other] for other in finding if other != unit]
+        beside = [] if unit in alone or not others else [f"({' | '.join(others)})"]
+        queries.append(" & ".join([texts[unit], *beside, *scope]))
+    values = (
+        [*queries, " & ".join([quoted(ENDLESS), *scope])],
+        [*(_weight(search, unit) for unit in finding), sum(_weight(search, unit) for unit in finding)],
+        search.average_length,
+        most,
+        *_unindexed(search.filter),
     )
-    return " | ".join(queries), [number for (number,) in found]
+    call = "find_any(%s::tsquery[], %s::double precision[], %s, %s, %s, %s, %s::text[], %s::text[])"
+    return Way(" | ".join(queries), call, values)
 
 
 def _weight(search: Search, unit: Unit) -> float:

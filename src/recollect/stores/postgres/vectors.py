@@ -19,11 +19,10 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Pending, Vector
 from recollect.stores.postgres.changes import NAMED
-from recollect.stores.postgres.connection import Connection, Server, one, rows, run
-from recollect.stores.postgres.filters import without_idle_times
+from recollect.stores.postgres.connection import Connection, Server, one, rows, rows_after, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
-from recollect.stores.postgres.nearest import nearest
+from recollect.stores.postgres.nearest import Known, Nearest, by_index, exactly, is_small, known
 from recollect.stores.postgres.outbox import claim, enter_some, forget, look, model_of, postpone, progress, release
 from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
@@ -35,6 +34,14 @@ from recollect.stores.sqlite.vectors import vector_checksum
 Answer = TypeVar("Answer")
 Place: TypeAlias = tuple[str, int]
 """Namespace and number of a memory."""
+
+VECTOR = "v.number, v.passage, v.start, v.stop, v.checksum, v.data"
+SIMILARITIES = (
+    "SELECT k.model, k.dimension, f.* FROM (SELECT model, dimension FROM models WHERE name = %s) k LEFT JOIN LATERAL"
+    f" (SELECT m.id, {VECTOR} FROM {NAMED}, LATERAL (SELECT * FROM vectors v WHERE v.namespace = m.namespace"
+    " AND v.number = m.number AND v.model = k.model OFFSET 0) v) f ON true ORDER BY f.number, f.passage"
+)
+"""The model, and beside it its vectors of the memories with these ids."""
 
 
 class PostgresVectors:
@@ -49,29 +56,29 @@ class PostgresVectors:
 
     def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
         def work(connection: Connection) -> list[Hit]:
-            number = _checked(connection, model, vector)
-            if number is None or limit <= 0:
+            about = known(connection, model, vector, filter)
+            if about is None or limit <= 0:
                 return []
-            found = nearest(connection, number, vector, without_idle_times(connection, filter), limit)
-            # Named one by one: the tenant's other memories are not looked at, whatever the planner believes.
-            source = (
-                "unnest(%s::bigint[]) n (number), LATERAL (SELECT id, namespace, number FROM memories m"
-                " WHERE m.namespace = %s AND m.number = n.number OFFSET 0) m"
-            )
-            return _hits(connection, number, vector, source, found, filter.namespace)
+            if not is_small(connection, about):
+                found = _near(connection, about, vector, by_index(about, vector, limit))
+                if len(found) >= limit:
+                    return found
+            return _near(connection, about, vector, exactly(about, vector, limit))
 
         hits = self._reads.read(work, filter.namespace)
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
         return sorted(close, key=lambda hit: (-hit.score, hit.id))[: max(limit, 0)]
 
     def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
-        def work(connection: Connection) -> list[Hit]:
-            number = _checked(connection, model, vector)
-            if number is None or not ids:
-                return []
-            return _hits(connection, number, vector, NAMED, list(dict.fromkeys(ids)))
-
-        return {hit.id: hit for hit in self._reads.read(work)}
+        if not ids:
+            return {}
+        found = self._reads.ask(SIMILARITIES, (model, list(dict.fromkeys(ids))))
+        if not found:
+            return {}
+        number, dimension = found[0][:2]
+        if dimension is not None and vector.shape != (dimension,):
+            raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, dimension)
+        return {hit.id: hit for hit in _hits(number, vector, [row[2:] for row in found if row[2] is not None])}
 
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
         now_ms = int(self._clock() * 1000)
@@ -142,16 +149,6 @@ class PostgresVectors:
         """Let other workers have what this one listed and did not finish."""
         if not self._server.read_only:
             transact(self._server, self._tokens, lambda writing: release(writing, self._worker))
-
-
-def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
-    """The model's number; a vector that cannot be the model's is refused."""
-    known = model_of(connection, model)
-    if known is None or known.dimension is None:
-        return None
-    if vector.shape != (known.dimension,):
-        raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, known.dimension)
-    return known.number
 
 
 def _sound(connection: Connection, model: int, entries: Sequence[Embedded]) -> list[NDArray[np.float32] | None]:
@@ -243,15 +240,23 @@ def _require_sound(
         raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
 
 
-def _hits(connection: Connection, model: int, vector: Vector, source: str, *values: Any) -> list[Hit]:
-    """The exact cosine of each memory that the SQL of `source` names as m, at its best passage."""
-    found = rows(
+def _near(connection: Connection, about: Known, vector: Vector, nearest: Nearest) -> list[Hit]:
+    """The memories that a piece of SQL numbers, with their exact cosines."""
+    found = rows_after(
         connection,
-        f"SELECT m.id, v.number, v.passage, v.start, v.stop, v.checksum, v.data FROM {source},"
-        " LATERAL (SELECT * FROM vectors v WHERE v.namespace = m.namespace AND v.number = m.number"
-        f" AND v.model = {model} OFFSET 0) v ORDER BY v.number, v.passage",
-        values,
+        nearest.settings.encode(),
+        # Named one by one: the tenant's other memories are not looked at, whatever the planner believes.
+        f"SELECT m.id, {VECTOR} FROM ({nearest.sql}) n (number),"
+        " LATERAL (SELECT id FROM memories m WHERE m.namespace = %s AND m.number = n.number OFFSET 0) m,"
+        " LATERAL (SELECT * FROM vectors v WHERE v.namespace = %s AND v.number = n.number"
+        f" AND v.model = {about.model} OFFSET 0) v ORDER BY v.number, v.passage",
+        (*nearest.values, about.filter.namespace, about.filter.namespace),
     )
+    return _hits(about.model, vector, found)
+
+
+def _hits(model: int, vector: Vector, found: Sequence[tuple[Any, ...]]) -> list[Hit]:
+    """The exact cosine of each memory, at its best passage, from its id and the columns of VECTOR."""
     if not found:
         return []
     for _, number, passage, start, stop, checksum, data in found:
