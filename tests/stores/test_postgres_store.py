@@ -223,6 +223,7 @@ def test_nothing_is_left_behind_in_a_session(store: Store, address: str, monkeyp
     store.records.write([Put(memory) for memory in notes(3)])
     store.vectors.missing("m", 5)
     store.vectors.search("m", np.array([1, 0], dtype=np.float32), ALL, 5)
+    assert len(store.records.fetch(["m0000", "m0002"])) == 2  # a whole transaction in one message
     assert {state[0] for state in states} == {'"$user", public'}
     assert {state[1] for state in states} == {""}
     assert {state[2:4] + state[5:] for state in states} == {("recollect_owner", "0", 0, 0)}

@@ -18,6 +18,7 @@ from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.opening import open_postgres
+from recollect.stores.scope_terms import scope_token
 from tests.postgres_server import APP, shared_server
 
 pytestmark = pytest.mark.postgres
@@ -142,6 +143,32 @@ def test_a_bound_store_knows_one_tenant_alone(address: str) -> None:
     assert [memory.access_count for memory in whole.records.fetch(["b0"])] == [0]
     assert whole.care.check() == []
     whole.close()
+
+
+@pytest.mark.parametrize(("tenant", "demanded"), [("a", True), ("b", False)])
+def test_a_bound_store_asks_the_shared_index_for_its_own_tenant(
+    tenant: str, demanded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the counts of its own tenant are known to it; still it asks for that alone, unless it is most of all."""
+    given = shared_server().fresh()
+    whole = open_postgres(given)
+    fill(whole)
+    whole.records.write([Put(Memory(f"more{n}", f"shared words {n}", scope=Scope("b"))) for n in range(9)])
+    whole.close()
+    bound = open_postgres(f"{given}&namespace={tenant}")
+    asked: dict[str, Any] = {}
+    usual = finding.one
+    monkeypatch.setattr(finding, "one", lambda *given: asked.update({given[1]: given[2]}) or usual(*given))
+    assert bound.text is not None
+    mark = scope_token("namespace", tenant, "")
+    assert mark in bound.text.match(Term("shared"), Filter(tenant), 9).compiled  # nobody knows yet who holds how much
+    shared_server().execute(f"ANALYZE {given.rpartition('schema=')[2]}.texts")
+    found = bound.text.match(Or((Term("shared"), Phrase(("shared", "words")))), Filter(tenant), 20)
+    assert found.documents == len(found.ids) == found.frequencies[1] == (4 if tenant == "a" else 12)
+    assert (mark in found.compiled) == demanded
+    assert mark in asked["SELECT count_texts(%s, %s)"][0]  # nor does it count everybody's phrases
+    assert "FROM terms WHERE term = u.term AND namespace = %(tenant)s" in "".join(asked)
+    bound.close()
 
 
 def test_row_level_security_refuses_what_our_code_would_let_through(
