@@ -116,7 +116,7 @@ def test_only_the_best_passage_of_a_long_memory_is_read() -> None:
 
 
 def test_a_short_memory_is_read_whole_whatever_its_best_passage() -> None:
-    turn = replace(candidate("a", "We saw the lighthouse. Then the mill."), passage=Passage(23, 37))
+    turn = candidate("a", "We saw the lighthouse. Then the mill.")._replace(passage=Passage(23, 37))
     assert confidence.signs(asked("lighthouse"), lists({}), [turn], Frequencies(2000))["covered"] == 1
 
 
