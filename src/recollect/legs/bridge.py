@@ -39,13 +39,11 @@ def bridge(
     sharpness: Annotated[float, Range(0, 20)] = 4.0,
     named: Annotated[float, Range(0, 10)] = 0.0,
 ) -> Found:
-    """memories: at least those of the anchors.
-
-    score(d) = max over the anchors that name what d is about of strength(anchor) / how many memories are about it
+    """score(d) = max over the anchors that name what d is about of strength(anchor) / how many memories are about it
     (by a `mentions` link: / how many of them the anchor has).
 
     strength: (the anchor's score / the best of them)^sharpness, where `named` is first added for what the question
-    itself names, divided by the root of how many anchors are about it.
+    itself names, divided by the root of how many anchors are about it. memories: at least those of the anchors.
     """
     best = max((score for _, score in anchors), default=0.0)
     if best <= 0:
