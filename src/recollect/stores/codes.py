@@ -181,10 +181,12 @@ def _all_scores(parts: list[Part], probe: Bytes) -> Floats:
     product of codes lets go of the interpreter."""
     scores = np.empty(sum(map(len, parts)), np.float32)
     rooms = np.split(scores, np.cumsum([len(part) for part in parts])[:-1])
+    shared = len(scores) >= SHARED_ROWS
+    step = PIECE_ROWS if shared else len(scores)
     pieces = [
-        (part, room, first, min(first + PIECE_ROWS, len(part)))
+        (part, room, first, min(first + step, len(part)))
         for part, room in zip(parts, rooms)
-        for first in range(0, len(part), PIECE_ROWS)
+        for first in range(0, len(part), step)
     ]
     left = iter(pieces)  # whoever is free takes the next one
 
@@ -192,7 +194,6 @@ def _all_scores(parts: list[Part], probe: Bytes) -> Floats:
         for part, room, first, last in left:
             room[first:last] = _code_scores(part, probe, first, last)
 
-    shared = len(scores) >= SHARED_ROWS
     helping = [_helpers(os.getpid()).submit(work) for _ in range(min(os.cpu_count() or 1, len(pieces)) - 1) if shared]
     work()
     for one in helping:
