@@ -85,8 +85,9 @@ def test_together_and_one_by_one_leave_the_same_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     some = memories(seed, 150)
-    # Texts are read by the caller in half of the cases, by the writer in the others.
-    monkeypatch.setattr(writer_module, "LIGHT_CHARACTERS", (seed % 2) * 1_000_000)
+    # Memories are encoded and read by the caller in half of the cases, by the writer in the others.
+    for bound in ("LIGHT_CHANGES", "LIGHT_CHARACTERS"):
+        monkeypatch.setattr(writer_module, bound, (seed % 2) * 1_000_000)
     together = counting_terms(tmp_path / "together.db", monkeypatch)
     put(together, *some)
     assert together.care.check() == []

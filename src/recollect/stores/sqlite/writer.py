@@ -34,9 +34,10 @@ GROUP_LIMIT = 256
 CLOSE_TIMEOUT_S = 30.0
 LONGEST_PAUSE_S = 0.002
 FULL_PAUSE_S = 0.001
+LIGHT_CHANGES = 16
 LIGHT_CHARACTERS = 4_000
-"""So much text is left to the writer, which encodes and reads that of many callers in one go; more is work of its own
-caller."""
+"""So few changes with so little text are left to the writer, which encodes and reads those of many callers in one go;
+more is work of its own caller."""
 
 OWN_ERRORS = (RecollectError, UnicodeEncodeError, OverflowError, apsw.TooBigError)
 """Of one caller's making."""
@@ -100,7 +101,8 @@ class Writer:
         return job.result
 
     def _job(self, work: Work, changes: Sequence[Change]) -> Job:
-        if sum([len(change.memory.content) for change in changes if isinstance(change, Put)]) <= LIGHT_CHARACTERS:
+        size = sum([len(change.memory.content) for change in changes if isinstance(change, Put)])
+        if len(changes) <= LIGHT_CHANGES and size <= LIGHT_CHARACTERS:
             return Job(work, changes)
         each = entries_of(changes)
         return Job(work) if each is None else Job(work, entries=read(each, self.lexicon))
