@@ -112,7 +112,7 @@ class SqliteCare:
 
         done: dict[str, int] = self._writer.run(work)
         with self._readers.borrow() as connection:
-            log_pages, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            log_pages, copied = _copy_log(connection)
             _empty_log(connection)
         return {**done, "log_pages": max(log_pages, 0), "checkpointed_pages": max(copied, 0)}
 
@@ -140,6 +140,14 @@ def _merge(connection: Connection) -> bool:
     before = connection.total_changes()
     connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?)", (MERGED_AT_ONCE,))
     return connection.total_changes() - before >= 2
+
+
+def _copy_log(connection: Connection) -> tuple[int, int]:
+    """The pages of the log and how many were copied; none while somebody else is at it, the writer's own thread say."""
+    try:
+        return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.BusyError:
+        return 0, 0
 
 
 def _empty_log(connection: Connection) -> None:
