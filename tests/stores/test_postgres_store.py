@@ -422,8 +422,8 @@ def test_an_index_is_built_and_finds_what_a_scan_finds(
     assert store.care.tidy()["indexed"] == 1
     assert store.care.tidy()["indexed"] == 0
     asked: list[str] = []
-    usual = vectors.rows_after
-    monkeypatch.setattr(vectors, "rows_after", lambda *given: asked.append(given[2]) or usual(*given))
+    usual = vectors.rows
+    monkeypatch.setattr(vectors, "rows", lambda *given, **named: asked.append(given[1]) or usual(*given, **named))
     found = store.vectors.search("m", made[-1], wanted, 20)
     assert any("halfvec(24)" in query for query in asked)
     assert len({hit.id for hit in found} & {hit.id for hit in scanned}) >= 18

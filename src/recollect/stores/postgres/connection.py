@@ -135,15 +135,22 @@ class Server:
         namespace: str | None = None,
         first: Callable[[Connection], None] = nothing,
     ) -> list[tuple[Any, ...]]:
-        """The rows of one statement that reads, in one round trip: its transaction goes along with it."""
+        """The rows of one statement that reads, in one round trip: transaction and values are written into it.
+
+        Only for rows of texts and numbers: bytes come back as text twice as long.
+        """
 
         def whole(connection: Connection) -> list[tuple[Any, ...]]:
             opening = self._opening(connection, READ, self._seen(namespace), self._search_s)
+            written = psycopg.ClientCursor(connection).mogrify(statement.encode(), values).encode()
             try:
-                return rows_after(connection, opening, statement, values, b"; ROLLBACK")
+                found = connection.execute(b"; ".join([opening, written, b"ROLLBACK"]))
             except psycopg.Error:
                 _end(connection, "ROLLBACK")
                 raise
+            while found.description is None and found.nextset():
+                pass
+            return found.fetchall()
 
         return self._reading(whole, first)
 
@@ -337,20 +344,9 @@ def translate(error: psycopg.Error) -> RecollectError:
     return StoreUnavailable(f"PostgreSQL reports: {type(error).__name__}", "try again; if it stays, run doctor")
 
 
-def rows(connection: Connection, text: str, values: Values = None) -> list[tuple[Any, ...]]:
-    """All rows of one statement."""
-    return connection.execute(text.encode(), values).fetchall()
-
-
-def rows_after(
-    connection: Connection, before: bytes, text: str, values: Values = None, after: bytes = b""
-) -> list[tuple[Any, ...]]:
-    """All rows of one statement, with commands before and after it, in one message: the values are written into it."""
-    written = psycopg.ClientCursor(connection).mogrify(text.encode(), values).encode()
-    found = connection.execute(b"".join([before, b"; ", written, after]))
-    while found.description is None and found.nextset():
-        pass
-    return found.fetchall()
+def rows(connection: Connection, text: str, values: Values = None, *, binary: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of one statement; `binary` where they hold many bytes, which would come as text twice as long."""
+    return connection.execute(text.encode(), values, binary=binary).fetchall()
 
 
 def one(connection: Connection, text: str, values: Values = None) -> Any:

@@ -201,6 +201,7 @@ class PostgresText:
                 " LATERAL (SELECT * FROM texts t WHERE t.namespace = %s AND t.number = n.number OFFSET 0) t,"
                 f" LATERAL (SELECT * FROM memories m WHERE m.number = n.number AND {scope.sql} OFFSET 0) m",
                 (*way.values, search.filter.namespace, *scope.values),
+                binary=True,
             )
             if len(kept) >= search.limit:
                 break

@@ -19,7 +19,7 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Pending, Vector
 from recollect.stores.postgres.changes import NAMED
-from recollect.stores.postgres.connection import Connection, Server, one, rows, rows_after, run
+from recollect.stores.postgres.connection import Connection, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import Known, Nearest, by_index, exactly, is_small, known
@@ -72,7 +72,8 @@ class PostgresVectors:
     def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
         if not ids:
             return {}
-        found = self._reads.ask(SIMILARITIES, (model, list(dict.fromkeys(ids))))
+        asked = model, list(dict.fromkeys(ids))
+        found = self._reads.read(lambda connection: rows(connection, SIMILARITIES, asked, binary=True))
         if not found:
             return {}
         number, dimension = found[0][:2]
@@ -242,15 +243,16 @@ def _require_sound(
 
 def _near(connection: Connection, about: Known, vector: Vector, nearest: Nearest) -> list[Hit]:
     """The memories that a piece of SQL numbers, with their exact cosines."""
-    found = rows_after(
+    run(connection, nearest.settings)
+    found = rows(
         connection,
-        nearest.settings.encode(),
         # Named one by one: the tenant's other memories are not looked at, whatever the planner believes.
         f"SELECT m.id, {VECTOR} FROM ({nearest.sql}) n (number),"
         " LATERAL (SELECT id FROM memories m WHERE m.namespace = %s AND m.number = n.number OFFSET 0) m,"
         " LATERAL (SELECT * FROM vectors v WHERE v.namespace = %s AND v.number = n.number"
         f" AND v.model = {about.model} OFFSET 0) v ORDER BY v.number, v.passage",
         (*nearest.values, about.filter.namespace, about.filter.namespace),
+        binary=True,
     )
     return _hits(about.model, vector, found)
 
