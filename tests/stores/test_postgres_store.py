@@ -19,7 +19,7 @@ from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, EmbeddingProgress, Store
 from recollect.stores.memory import open_memory
-from recollect.stores.postgres import care, lexemes, nearest, outbox, vectors
+from recollect.stores.postgres import lexemes, outbox, vectors
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.address import masked, parsed
 from recollect.stores.postgres.filters import TIMES, without_idle_times
@@ -374,7 +374,8 @@ LARGE: list[tuple[Node, bool]] = [
 def test_in_a_large_index_the_best_are_still_among_the_candidates(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("LARGE_INDEX", 10), ("FOUND_POSTINGS", 60), ("FOUND_SHARE", 0.0), ("CANDIDATES", 120)):
+    small = {"LARGE_INDEX": 10, "FOUND_POSTINGS": 60, "FOUND_SHARE": 0.0, "CANDIDATES": 120, "ALONE_POSTINGS": 30}
+    for name, value in small.items():
         monkeypatch.setattr(finding, name, value)
     oracle = open_memory()
     memories = crowd(600)
@@ -399,35 +400,6 @@ def ranked(found: Any) -> list[str]:
     norm = 1.2 * (0.25 + 0.75 * found.lengths / found.average_length)
     scores = (inverse * occurring * 2.2 / (occurring + norm[:, None])).sum(axis=1)
     return [id for _, id in sorted(zip(-np.round(scores, 9), found.ids, strict=True))]
-
-
-def vectors_of(count: int, dimension: int, seed: int) -> Any:
-    made = np.random.default_rng(seed).normal(size=(count, dimension))
-    return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
-
-
-@pytest.mark.parametrize("wanted", [ALL, Filter(project="p"), Filter(project="p", tags=("even",))])
-def test_an_index_is_built_and_finds_what_a_scan_finds(
-    store: Store, address: str, monkeypatch: pytest.MonkeyPatch, wanted: Filter
-) -> None:
-    for module in (nearest, care):
-        monkeypatch.setattr(module, "EXACT_SCOPE", 50)
-    memories = crowd(400)
-    store.records.write([Put(memory) for memory in memories])
-    made = vectors_of(401, 24, 3)
-    entries = [Embedded(m.id, content_hash(m.content), row[None, :]) for m, row in zip(memories, made, strict=False)]
-    assert store.vectors is not None
-    store.vectors.put("m", entries)
-    scanned = store.vectors.search("m", made[-1], wanted, 20)
-    assert store.care.tidy()["indexed"] == 1
-    assert store.care.tidy()["indexed"] == 0
-    asked: list[str] = []
-    usual = vectors.rows
-    monkeypatch.setattr(vectors, "rows", lambda *given, **named: asked.append(given[1]) or usual(*given, **named))
-    found = store.vectors.search("m", made[-1], wanted, 20)
-    assert any("halfvec(24)" in query for query in asked)
-    assert len({hit.id for hit in found} & {hit.id for hit in scanned}) >= 18
-    assert found[0] == scanned[0]
 
 
 # --- repairs ------------------------------------------------------------------------------------------------------

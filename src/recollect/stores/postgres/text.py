@@ -281,9 +281,9 @@ def _ways(search: Search) -> Iterator[Way]:
     common = _common(search, alternatives)
     rare = [unit for unit in alternatives if unit not in common]
     alone = _alone(search, rare)
-    yield _any_of(search, most, rare, alone)
+    yield _any_of(search, most, rare, alone, alternatives)
     if len(alone) < len(alternatives):
-        yield _any_of(search, most, alternatives, alternatives)
+        yield _any_of(search, most, alternatives, alternatives, ())
 
 
 def _alone(search: Search, finding: Sequence[Unit]) -> list[Unit]:
@@ -334,15 +334,14 @@ def _all_of(search: Search, text: str, most: int | None) -> Way:
     return Way(query, call, values)
 
 
-def _any_of(search: Search, most: int, finding: Sequence[Unit], alone: Sequence[Unit]) -> Way:
-    """The most promising of those that hold one of the units that find alone, or two of the others."""
+def _any_of(search: Search, most: int, finding: Sequence[Unit], alone: Sequence[Unit], beside: Sequence[Unit]) -> Way:
+    """The most promising of those that hold one of these units; beside one that does not find alone, another one."""
     scope = scope_query(search.filter, search.is_most)
-    texts = {unit: unit_query(search.runs[unit]).text for unit in finding}
     queries: list[str] = []
     for unit in finding:
-        others = [texts[other] for other in finding if other != unit]
-        beside = [] if unit in alone or not others else [f"({' | '.join(others)})"]
-        queries.append(" & ".join([texts[unit], *beside, *scope]))
+        others = [] if unit in alone else [unit_query(search.runs[other]).text for other in beside if other != unit]
+        demands = [f"({' | '.join(others)})"] if others else []
+        queries.append(" & ".join([unit_query(search.runs[unit]).text, *demands, *scope]))
     values = (
         [*queries, " & ".join([quoted(ENDLESS), *scope])],
         [*(_weight(search, unit) for unit in finding), sum(_weight(search, unit) for unit in finding)],

@@ -35,6 +35,8 @@ Answer = TypeVar("Answer")
 Place: TypeAlias = tuple[str, int]
 """Namespace and number of a memory."""
 
+PASSAGES = 4
+"""Where memories have several vectors, so many times what is asked for is looked at before every vector is."""
 VECTOR = "v.number, v.passage, v.start, v.stop, v.checksum, v.data"
 SIMILARITIES = (
     "SELECT k.model, k.dimension, f.* FROM (SELECT model, dimension FROM models WHERE name = %s) k LEFT JOIN LATERAL"
@@ -59,8 +61,8 @@ class PostgresVectors:
             about = known(connection, model, vector, filter)
             if about is None or limit <= 0:
                 return []
-            if not is_small(connection, about):
-                found = _near(connection, about, vector, by_index(about, vector, limit))
+            for many in () if is_small(connection, about) else (limit, PASSAGES * limit):
+                found = _near(connection, about, vector, by_index(about, vector, many))
                 if len(found) >= limit:
                     return found
             return _near(connection, about, vector, exactly(about, vector, limit))

@@ -1,0 +1,81 @@
+"""The vector index of PostgreSQL: it is built when it is due, and finds what comparing with every vector finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recollect.domain.changes import Put
+from recollect.domain.memory import Memory, Scope, content_hash
+from recollect.domain.question import Filter
+from recollect.ports import Embedded, Store
+from recollect.stores.postgres import care, nearest, vectors
+
+pytestmark = pytest.mark.postgres
+ALL = Filter()
+
+
+def vectors_of(count: int, dimension: int, seed: int) -> Any:
+    made = np.random.default_rng(seed).normal(size=(count, dimension))
+    return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+
+
+def halves(count: int) -> list[Memory]:
+    """Every second one is in project p, of those every second one in session s0."""
+    return [
+        Memory(
+            f"m{number:04}", f"note number {number}", scope=Scope(project="pq"[number % 2], session=f"s{number % 4}")
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("wanted", [ALL, Filter(project="p"), Filter(project="p", sessions=("s0",))])
+def test_an_index_is_built_and_finds_what_a_scan_finds(
+    store: Store, monkeypatch: pytest.MonkeyPatch, wanted: Filter
+) -> None:
+    for module in (nearest, care):
+        monkeypatch.setattr(module, "EXACT_SCOPE", 50)
+    memories = halves(400)
+    store.records.write([Put(memory) for memory in memories])
+    made = vectors_of(401, 24, 3)
+    entries = [Embedded(m.id, content_hash(m.content), row[None, :]) for m, row in zip(memories, made, strict=False)]
+    assert store.vectors is not None
+    store.vectors.put("m", entries)
+    scanned = store.vectors.search("m", made[-1], wanted, 20)
+    assert store.care.tidy()["indexed"] == 1
+    assert store.care.tidy()["indexed"] == 0
+    asked: list[str] = []
+    usual = vectors.rows
+    monkeypatch.setattr(vectors, "rows", lambda *given, **named: asked.append(given[1]) or usual(*given, **named))
+    found = store.vectors.search("m", made[-1], wanted, 20)
+    assert any("halfvec(24)" in query for query in asked)
+    assert len({hit.id for hit in found} & {hit.id for hit in scanned}) >= 18
+    assert found[0] == scanned[0]
+
+
+def test_memories_of_many_passages_do_not_send_the_search_past_its_index(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (nearest, care):
+        monkeypatch.setattr(module, "EXACT_SCOPE", 50)
+    memories = halves(100)
+    store.records.write([Put(memory) for memory in memories])
+    around = vectors_of(100, 24, 4)
+    assert store.vectors is not None
+    passages = tuple((start, start + 2) for start in range(4))
+    entries = [
+        Embedded(memory.id, content_hash(memory.content), np.repeat(row[None, :], 4, axis=0), passages)
+        for memory, row in zip(memories, around, strict=True)
+    ]
+    store.vectors.put("m", entries)
+    assert store.care.tidy()["indexed"] == 1
+    asked: list[str] = []
+    usual = vectors.rows
+    monkeypatch.setattr(vectors, "rows", lambda *given, **named: asked.append(given[1]) or usual(*given, **named))
+    found = store.vectors.search("m", around[0], ALL, 40)
+    assert (len(found), found[0].id) == (40, "m0000")
+    assert len(asked) == 2
+    assert not any("judged" in query for query in asked)
