@@ -24,9 +24,11 @@ MOST_TIES = 4_000
 SPARE = 16
 MOST_EFFORT = 1_000
 """So many neighbours the index keeps in sight at most: pgvector allows no more."""
+CROWD = 100_000
+"""Up to so many memories the effort depends on what is asked for alone."""
 INDEXED_DIMENSIONS = 4_000
 
-GOING_ON = "SET LOCAL hnsw.iterative_scan = relaxed_order"
+GOING_ON = "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.scan_mem_multiplier = 4"
 _INDEX = "vectors_model_"
 KNOWN = (
     f"SELECT k.model, k.dimension, (SELECT memories FROM counts WHERE namespace = %(namespace)s), {TIMES},"
@@ -125,26 +127,31 @@ def exactly(known: Known, vector: Vector, limit: int) -> Nearest:
 def by_index(known: Known, vector: Vector, limit: int) -> Nearest:
     """HNSW goes on scanning until the filter has let enough through, or its own bound is reached."""
     wanted = limit + limit // 4 + SPARE
-    scope = conditions(known.filter)
-    inside = (
-        ""
-        if is_whole_tenant(known.filter)
-        else " AND EXISTS (SELECT 1 FROM memories m WHERE m.namespace = v.namespace AND m.number = v.number"
-        f" AND {scope.sql})"
-    )
-    kind = f"halfvec({known.dimension})"
+    sight = effort(known.held, limit)
+    inside, values = "", (known.filter.namespace,)
+    if not is_whole_tenant(known.filter):
+        scope = conditions(known.filter)
+        inside = (
+            " AND EXISTS (SELECT 1 FROM memories m WHERE m.namespace = v.namespace AND m.number = v.number"
+            f" AND {scope.sql})"
+        )
+        values = (known.filter.namespace, *scope.values)
+    # Whatever lies beyond the widest sight is reached by going on; a filter makes it go on anyway.
+    seen = sight if sight > MOST_EFFORT and not inside else wanted
+    distance = f"v.code::halfvec({known.dimension}) <#> %s::halfvec({known.dimension})"
     return Nearest(
-        f"SELECT DISTINCT number FROM (SELECT v.number FROM vectors v WHERE v.model = {known.model}"
-        f" AND v.namespace = %s{inside} ORDER BY v.code::{kind} <#> %s::{kind} LIMIT %s) near",
-        (known.filter.namespace, *(scope.values if inside else ()), _halved(vector), wanted),
-        f"{GOING_ON}; SET LOCAL hnsw.ef_search = {effort(known.held, limit)}",
+        f"SELECT DISTINCT number FROM (SELECT number FROM (SELECT v.number, {distance} AS distance FROM vectors v"
+        f" WHERE v.model = {known.model} AND v.namespace = %s{inside} ORDER BY {distance} LIMIT %s) seen"
+        " ORDER BY distance LIMIT %s) near",
+        (_halved(vector), *values, _halved(vector), seen, wanted),
+        f"{GOING_ON}; SET LOCAL hnsw.ef_search = {min(sight, MOST_EFFORT)}",
     )
 
 
 def effort(held: int, limit: int) -> int:
-    """How many neighbours the index keeps in sight, so that among so many memories it finds nearly all the nearest."""
-    crowd = max(1.0, held / 100_000) ** 0.4
-    return min(round(crowd * (130 + 2.7 * limit)), MOST_EFFORT)
+    """How many neighbours the index keeps in sight to find nearly all the nearest of a tenant that holds so many."""
+    crowd = max(1.0, held / CROWD) ** 0.6
+    return round(crowd * (130 + 2.7 * limit))
 
 
 def _halved(vector: Vector) -> str:
