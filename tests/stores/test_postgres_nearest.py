@@ -32,12 +32,10 @@ def halves(count: int) -> list[Memory]:
     ]
 
 
-@pytest.mark.parametrize("sight", [nearest.MOST_EFFORT, 30])
 @pytest.mark.parametrize("wanted", [ALL, Filter(project="p"), Filter(project="p", sessions=("s0",))])
 def test_an_index_is_built_and_finds_what_a_scan_finds(
-    store: Store, monkeypatch: pytest.MonkeyPatch, wanted: Filter, sight: int
+    store: Store, monkeypatch: pytest.MonkeyPatch, wanted: Filter
 ) -> None:
-    monkeypatch.setattr(nearest, "MOST_EFFORT", sight)
     for module in (nearest, care):
         monkeypatch.setattr(module, "EXACT_SCOPE", 50)
     memories = halves(400)

@@ -127,7 +127,6 @@ def exactly(known: Known, vector: Vector, limit: int) -> Nearest:
 def by_index(known: Known, vector: Vector, limit: int) -> Nearest:
     """HNSW goes on scanning until the filter has let enough through, or its own bound is reached."""
     wanted = limit + limit // 4 + SPARE
-    sight = effort(known.held, limit)
     inside, values = "", (known.filter.namespace,)
     if not is_whole_tenant(known.filter):
         scope = conditions(known.filter)
@@ -136,22 +135,19 @@ def by_index(known: Known, vector: Vector, limit: int) -> Nearest:
             f" AND {scope.sql})"
         )
         values = (known.filter.namespace, *scope.values)
-    # Whatever lies beyond the widest sight is reached by going on; a filter makes it go on anyway.
-    seen = sight if sight > MOST_EFFORT and not inside else wanted
-    distance = f"v.code::halfvec({known.dimension}) <#> %s::halfvec({known.dimension})"
+    kind = f"halfvec({known.dimension})"
     return Nearest(
-        f"SELECT DISTINCT number FROM (SELECT number FROM (SELECT v.number, {distance} AS distance FROM vectors v"
-        f" WHERE v.model = {known.model} AND v.namespace = %s{inside} ORDER BY {distance} LIMIT %s) seen"
-        " ORDER BY distance LIMIT %s) near",
-        (_halved(vector), *values, _halved(vector), seen, wanted),
-        f"{GOING_ON}; SET LOCAL hnsw.ef_search = {min(sight, MOST_EFFORT)}",
+        f"SELECT DISTINCT number FROM (SELECT v.number FROM vectors v WHERE v.model = {known.model}"
+        f" AND v.namespace = %s{inside} ORDER BY v.code::{kind} <#> %s::{kind} LIMIT %s) near",
+        (*values, _halved(vector), wanted),
+        f"{GOING_ON}; SET LOCAL hnsw.ef_search = {effort(known.held, limit)}",
     )
 
 
 def effort(held: int, limit: int) -> int:
     """How many neighbours the index keeps in sight to find nearly all the nearest of a tenant that holds so many."""
     crowd = max(1.0, held / CROWD) ** 0.6
-    return round(crowd * (130 + 2.7 * limit))
+    return min(round(crowd * (130 + 2.7 * limit)), MOST_EFFORT)
 
 
 def _halved(vector: Vector) -> str:
