@@ -14,11 +14,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import psycopg
@@ -32,6 +33,7 @@ from recollect.domain.question import Filter
 from recollect.legs import bm25
 from recollect.ports import Store, TextMatches
 from recollect.stores.postgres import text as finding
+from recollect.stores.postgres.connection import rows
 from recollect.stores.postgres.lexemes import phrase_bytes
 from recollect.stores.postgres.opening import open_postgres
 from tests import postgres_server
@@ -154,7 +156,7 @@ def _finding(server: TestServer, size: int, count: int) -> dict[str, Any]:
 
 
 def _in_turn(store: Store, questions: Sequence[str], processes: Processes) -> dict[str, Any]:
-    ways = {"gin": finding._find, "extension": _by_extension}
+    ways: dict[str, dict[str, Any]] = {"gin": {}, "extension": {"_ways": _by_extension, "rows": _rows_by_index}}
     wall: dict[str, list[float]] = {name: [] for name in ways}
     cpu = dict.fromkeys(ways, 0.0)
     same: dict[str, list[list[float]]] = {name: [] for name in ways}
@@ -183,14 +185,10 @@ def _in_turn(store: Store, questions: Sequence[str], processes: Processes) -> di
     }  # fmt: skip
 
 
-def _match(store: Store, question: str, way: Callable[..., tuple[str, list[int]]], large: int) -> TextMatches:
+def _match(store: Store, question: str, way: dict[str, Any], large: int) -> TextMatches:
     assert store.text is not None
-    usual = finding._find, finding.LARGE_INDEX
-    finding._find, finding.LARGE_INDEX = way, large
-    try:
+    with patch.multiple(finding, LARGE_INDEX=large, **way):
         return store.text.match(Or(tuple(map(Term, question.split()))), Filter(), BEST[-1])
-    finally:
-        finding._find, finding.LARGE_INDEX = usual
 
 
 def _best(matches: TextMatches) -> list[str]:
@@ -198,16 +196,20 @@ def _best(matches: TextMatches) -> list[str]:
     return [matches.ids[at] for at in np.lexsort((np.array(matches.ids), -scored))[: BEST[-1]]]
 
 
-def _by_extension(connection: Any, search: finding.Search) -> tuple[str, list[int]]:
+def _by_extension(search: finding.Search) -> Iterator[finding.Way]:
     """As many candidates as our own way would take, found by the extension in one tenant."""
     words = " ".join("x" + phrase_bytes(run.tokens[:1]).hex() for run in search.runs.values() if run.tokens)
-    connection.execute(BY_INDEX.replace("SET ", "SET LOCAL ").encode())
-    found = connection.execute(
-        "SELECT number FROM ranked WHERE namespace = 'default'"
+    found = (
+        "(SELECT number FROM ranked WHERE namespace = 'default'"
         f" ORDER BY words <@> to_bm25query('{words}', 'large.ranked_words')"
-        f" LIMIT {finding.CANDIDATES + 2 * search.limit}"
+        f" LIMIT {finding.CANDIDATES + 2 * search.limit})"
     )
-    return words, [number for (number,) in found.fetchall()]
+    yield finding.Way(words, found, ())
+
+
+def _rows_by_index(connection: Any, *given: Any, **named: Any) -> list[tuple[Any, ...]]:
+    connection.execute(BY_INDEX.replace("SET ", "SET LOCAL ").encode())
+    return rows(connection, *given, **named)
 
 
 # --- what it may do ---------------------------------------------------------------------------------------------

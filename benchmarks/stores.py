@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import apsw
 import numpy as np
@@ -150,7 +151,8 @@ def plain_search(connection: apsw.Connection, question: str, limit: int = 50, wh
     sql = f"SELECT f.rowid FROM fulltext f{where} ORDER BY f.rank LIMIT ?" if where else (
         "SELECT rowid FROM fulltext WHERE fulltext MATCH ? ORDER BY rank LIMIT ?"
     )  # fmt: skip
-    return [row for (row,) in connection.execute(sql, (any_of(question), limit)).fetchall()]
+    found = cast("list[tuple[int]]", connection.execute(sql, (any_of(question), limit)).fetchall())
+    return [row for (row,) in found]
 
 
 def float_scan(vectors: Floats, query: Floats, limit: int = 50, allowed: np.ndarray | None = None) -> list[int]:
