@@ -7,7 +7,7 @@ written and records what was surfaced.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -340,11 +340,7 @@ class Engine(AbstractContextManager["Engine"]):
     # --- care -------------------------------------------------------------------------------------------------------
 
     def upkeep(
-        self,
-        *,
-        budget_seconds: float | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        now: Time = None,
+        self, *, budget_seconds: float | None = None, progress: upkeep.Progress | None = None, now: Time = None
     ) -> upkeep.UpkeepReport:
         """Do now what the background would do: embed what waits, record what was surfaced, tidy the store."""
         touched = self._flush_touches()
@@ -358,7 +354,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     def consolidate(
         self, *, dry_run: bool = False, now: Time = None, limit: int = 10_000, namespace: str = DEFAULT_NAMESPACE,
-        progress: Callable[[int, int], None] | None = None,
+        progress: upkeep.Progress | None = None,
     ) -> upkeep.Consolidation:  # fmt: skip
         """Merge what write-time checks missed. Nothing is lost: the kept memory supersedes the others."""
         return upkeep.consolidate(
@@ -372,6 +368,10 @@ class Engine(AbstractContextManager["Engine"]):
             self.store, self.extractor, now=_moment(now) or _now(), budget_seconds=budget_seconds,
             stop=lambda: self._reader.stopping,
         )  # fmt: skip
+
+    def drop_vectors(self) -> None:
+        """Take away the embedder's vectors: every memory waits to be embedded anew, as texts are cut today."""
+        upkeep.drop_vectors(self.store, self.embedder)
 
     def drop_concepts(self) -> int:
         """Take away all links and marks that language models made; where extraction is on, they are made anew."""

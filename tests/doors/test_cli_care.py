@@ -77,6 +77,14 @@ def test_reindex_embeds_everything_with_the_current_model(cli: Any, monkeypatch:
     assert cli("reindex", "--json").document["embedding"] == {"model": "fake-64", "done": 1, "pending": 0, "failed": 0}
 
 
+def test_reindex_embeds_anew_what_has_vectors_only_when_asked(cli: Any) -> None:
+    cli("remember", "the harbour opens at six")
+    assert cli("reindex", "--json").document["embedded"]["embedded"] == 0
+    again = cli("reindex", "--vectors", "--json").document
+    assert (again["embedded"]["embedded"], again["embedding"]["done"], again["embedding"]["pending"]) == (1, 1, 0)
+    assert cli("recall", "harbour", "--mode", "semantic", "--json").document["hits"]
+
+
 def test_backup_and_restore_go_round(cli: Any, tmp_path: Path, home: Path) -> None:
     copy = tmp_path / "copy.db"
     cli("remember", "in the backup")

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 
 from recollect.upkeep.concepts import ExtractReport, drop_concepts, extract_backlog
 from recollect.upkeep.consolidation import Consolidation, Merge, consolidate
-from recollect.upkeep.embedding import EmbedReport, embed_backlog
+from recollect.upkeep.embedding import EmbedReport, Progress, drop_vectors, embed_backlog
 
 __all__ = [
     "Consolidation",
     "EmbedReport",
     "ExtractReport",
     "Merge",
+    "Progress",
     "UpkeepReport",
     "consolidate",
     "drop_concepts",
+    "drop_vectors",
     "embed_backlog",
     "extract_backlog",
 ]

@@ -17,6 +17,9 @@ from recollect.stages import passages
 from recollect.upkeep.conversations import View, conversation_views
 from recollect.upkeep.merging import Limits, Merge, merge_into_older
 
+Progress = Callable[[int, int], None]
+"""Told what is done, and of how much."""
+
 log = logging.getLogger(__name__)
 
 BATCH = 32
@@ -54,7 +57,7 @@ def embed_backlog(
     batch: int = BATCH,
     limit: int | None = None,
     budget_seconds: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> EmbedReport:
     """Embed what waits, oldest first, until nothing is left or a bound is reached: `limit` memories, the time, `stop`.
@@ -159,6 +162,12 @@ def embed(
         _with_view(embedder, entry, one.content, known[one.id]) if one.id in known else entry
         for one, entry in zip(waiting, entries)
     ]
+
+
+def drop_vectors(store: Store, embedder: Embedder | None) -> None:
+    """Take away all vectors of the embedder, so that every memory waits for it again."""
+    if embedder is not None and store.vectors is not None:
+        store.vectors.forget(embedder.id)
 
 
 def _with_view(embedder: Embedder, entry: Embedded, content: str, view: View) -> Embedded:

@@ -62,10 +62,13 @@ def reindex(
     concepts: Annotated[
         bool, typer.Option("--concepts", help="Drop what language models marked and linked; if one is on, start anew.")
     ] = False,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Drop the model's vectors first: embed all anew.")] = False,
 ) -> None:
     """Rebuild what is derived (full text, counters) and embed all that has no vector of the current model."""
     run = current(ctx)
     with run.engine() as engine:
+        if vectors:
+            engine.drop_vectors()
         dropped = {"dropped": engine.drop_concepts()} if concepts else {}
         findings = engine.check(repair=True)
         document = {"findings": plain(findings), **dropped, **_upkeep(run, engine, seconds), **_models(engine)}
