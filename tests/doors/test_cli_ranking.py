@@ -11,7 +11,7 @@ import pytest
 from recollect.domain.errors import InvalidInput, ModelUnavailable
 from recollect.doors.cli import config_file
 from recollect.encoders import fetch as fetching
-from recollect.encoders.catalogue import EMBEDDER_CHAIN, CatalogueModel
+from recollect.encoders.catalogue import BERT_MINI, EMBEDDER_CHAIN, CatalogueModel
 
 SEVEN = {
     "two-stage", "importance-prior", "live-weights", "retry-ladder", "token-budget", "token-budget-lexical", "balanced",
@@ -238,6 +238,10 @@ def test_models_fetch_takes_the_next_of_the_chain(cli: Any, tmp_path: Path, monk
     tried.clear()
     named = cli("models", "fetch", EMBEDDER_CHAIN[0].name, "--json")
     assert (named.code, named.document["error"]["type"]) == (1, "ModelUnavailable")
+    assert "recollect upkeep" not in cli("models", "fetch").err, "there is no store yet"
+    cli("remember", "written before there was a model", "--no-wait")
+    assert "recollect upkeep" in cli("models", "fetch").err
+    assert "recollect upkeep" not in cli("models", "fetch", BERT_MINI.name).err
 
 
 def test_models_test_compares_like_with_unlike(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from recollect.domain.changes import Put
 from recollect.domain.memory import Memory, Scope, content_hash
 from recollect.domain.question import Filter
-from recollect.ports import Embedded, Store
+from recollect.ports import Embedded, Store, VectorIndex
 from recollect.stores.postgres import care, nearest, vectors
 
 pytestmark = pytest.mark.postgres
@@ -32,50 +32,53 @@ def halves(count: int) -> list[Memory]:
     ]
 
 
-@pytest.mark.parametrize("wanted", [ALL, Filter(project="p"), Filter(project="p", sessions=("s0",))])
-def test_an_index_is_built_and_finds_what_a_scan_finds(
-    store: Store, monkeypatch: pytest.MonkeyPatch, wanted: Filter
-) -> None:
+def filled(store: Store, rows: Any, passages: tuple[tuple[int, int], ...] = ()) -> VectorIndex:
+    """A memory for each row, which is the vector of all its passages."""
+    memories = halves(len(rows))
+    store.records.write([Put(memory) for memory in memories])
+    assert store.vectors is not None
+    copies = max(len(passages), 1)
+    store.vectors.put(
+        "m",
+        [
+            Embedded(memory.id, content_hash(memory.content), np.repeat(row[None, :], copies, axis=0), passages)
+            for memory, row in zip(memories, rows, strict=True)
+        ],
+    )
+    return store.vectors
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every query for vectors; scopes of more than 50 memories are large."""
     for module in (nearest, care):
         monkeypatch.setattr(module, "EXACT_SCOPE", 50)
-    memories = halves(400)
-    store.records.write([Put(memory) for memory in memories])
+    seen: list[str] = []
+    usual = vectors.rows
+    monkeypatch.setattr(vectors, "rows", lambda *given, **named: seen.append(given[1]) or usual(*given, **named))
+    return seen
+
+
+@pytest.mark.parametrize("wanted", [ALL, Filter(project="p"), Filter(project="p", sessions=("s0",))])
+def test_an_index_is_built_and_finds_what_a_scan_finds(store: Store, asked: list[str], wanted: Filter) -> None:
     made = vectors_of(401, 24, 3)
-    entries = [Embedded(m.id, content_hash(m.content), row[None, :]) for m, row in zip(memories, made, strict=False)]
-    assert store.vectors is not None
-    store.vectors.put("m", entries)
-    scanned = store.vectors.search("m", made[-1], wanted, 20)
+    index = filled(store, made[:-1])
+    scanned = index.search("m", made[-1], wanted, 20)
+    assert not any("halfvec(24)" in query for query in asked)
     assert store.care.tidy()["indexed"] == 1
     assert store.care.tidy()["indexed"] == 0
-    asked: list[str] = []
-    usual = vectors.rows
-    monkeypatch.setattr(vectors, "rows", lambda *given, **named: asked.append(given[1]) or usual(*given, **named))
-    found = store.vectors.search("m", made[-1], wanted, 20)
+    found = index.search("m", made[-1], wanted, 20)
     assert any("halfvec(24)" in query for query in asked)
     assert len({hit.id for hit in found} & {hit.id for hit in scanned}) >= 18
     assert found[0] == scanned[0]
 
 
-def test_memories_of_many_passages_do_not_send_the_search_past_its_index(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (nearest, care):
-        monkeypatch.setattr(module, "EXACT_SCOPE", 50)
-    memories = halves(100)
-    store.records.write([Put(memory) for memory in memories])
+def test_memories_of_many_passages_do_not_send_the_search_past_its_index(store: Store, asked: list[str]) -> None:
     around = vectors_of(100, 24, 4)
-    assert store.vectors is not None
-    passages = tuple((start, start + 2) for start in range(4))
-    entries = [
-        Embedded(memory.id, content_hash(memory.content), np.repeat(row[None, :], 4, axis=0), passages)
-        for memory, row in zip(memories, around, strict=True)
-    ]
-    store.vectors.put("m", entries)
+    index = filled(store, around, passages=tuple((start, start + 2) for start in range(4)))
     assert store.care.tidy()["indexed"] == 1
-    asked: list[str] = []
-    usual = vectors.rows
-    monkeypatch.setattr(vectors, "rows", lambda *given, **named: asked.append(given[1]) or usual(*given, **named))
-    found = store.vectors.search("m", around[0], ALL, 40)
+    asked.clear()
+    found = index.search("m", around[0], ALL, 40)
     assert (len(found), found[0].id) == (40, "m0000")
     assert len(asked) == 2
     assert not any("judged" in query for query in asked)

@@ -245,7 +245,8 @@ def _require_sound(
 
 def _near(connection: Connection, about: Known, vector: Vector, nearest: Nearest) -> list[Hit]:
     """The memories that a piece of SQL numbers, with their exact cosines."""
-    run(connection, nearest.settings)
+    if nearest.settings:
+        run(connection, nearest.settings)
     found = rows(
         connection,
         # Named one by one: the tenant's other memories are not looked at, whatever the planner believes.
