@@ -474,14 +474,14 @@ class Engine(AbstractContextManager["Engine"]):
     def _background_step(self) -> bool:
         """One bounded piece of upkeep; True when there is more."""
         self._flush_touches()
-        if self.embedder is None or self.store.vectors is None:
-            return False
-        with self._embedding:
-            report = upkeep.embed_backlog(
-                self.store, self.embedder, budget_seconds=1.0, policy=self.policy, now=_now(),
-                stop=lambda: self._worker.stopping,
-            )  # fmt: skip
-        return report.embedded > 0 and not self._worker.stopping
+        embedded = 0
+        if self.embedder is not None and self.store.vectors is not None:
+            with self._embedding:
+                embedded = upkeep.embed_backlog(
+                    self.store, self.embedder, budget_seconds=1.0, policy=self.policy, now=_now(),
+                    stop=lambda: self._worker.stopping,
+                ).embedded  # fmt: skip
+        return not self._worker.stopping and (embedded > 0 or self.store.warm())
 
     def _reading_step(self) -> bool:
         return self.extract_concepts(budget_seconds=1.0).stopped == "out of time"

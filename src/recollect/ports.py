@@ -351,6 +351,10 @@ def _nothing() -> None:
     return None
 
 
+def _warm() -> bool:
+    return False
+
+
 def _deaf(_: Callable[[], None]) -> None:
     return None
 
@@ -368,6 +372,9 @@ class Store:
     subscribe: Callable[[Callable[[], None]], None] = _deaf
     """Have a function called, in another thread, when any process leaves work for the embedder. It may be called in
     vain, and a store need not call it at all: whoever waits looks from time to time."""
+    warm: Callable[[], bool] = _warm
+    """Read ahead what the next questions will need, one bounded piece at a time; True while there is more. Only a
+    process that stays calls it, from one thread, when it has nothing better to do."""
 
 
 class Embedder(Protocol):

@@ -57,7 +57,7 @@ def test_a_changed_text_mends_the_lists_and_many_make_them_anew(tmp_path: Path, 
     lists, whole = Postings(), list[str]()
 
     def watched(connection: Connection, term: str, after: int, top: int) -> Any:
-        whole.extend([term] if (after, top) == (0, 60) else [])
+        whole.extend([term] if (after, top) == (-1, 60) else [])
         return holding(connection, term, after, top)
 
     holding = postings._holding
@@ -94,6 +94,23 @@ def test_a_search_that_looks_at_an_earlier_state_sees_no_later_memory(tmp_path: 
             assert postings.term(late, "deploi", postings.view(late)).found.tolist() == [1, 2]
         seen = postings.term(early, "deploi", before)
         assert [one.tolist() for one in (seen.found, seen.times, seen.in_tags)] == [[1], [1], [0]]
+    readers.close()
+    store.close()
+
+
+def test_a_list_that_is_read_in_pieces_is_the_same(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, *(note(str(n), "deploy" if n % 10 == 0 else "wait") for n in range(1, 121)))
+    readers = Readers(str(tmp_path / "s.db"), read_only=True)
+
+    def listed() -> list[int]:
+        lists = Postings()
+        with readers.reading() as connection:
+            return lists.term(connection, "deploi", lists.view(connection)).found.tolist()
+
+    assert listed() == list(range(10, 121, 10))
+    monkeypatch.setattr(postings, "LISTED_AT_ONCE", 25)
+    assert listed() == list(range(10, 121, 10))
     readers.close()
     store.close()
 

@@ -29,7 +29,7 @@ _INSIDE = frozenset(
 def concepts(text: str) -> tuple[Words, ...]:
     """The concepts of a text in the order they first occur, folded, without doubles."""
     text = text[:MAX_CHARACTERS]
-    words = [(found[0], _opens_sentence(text, found.start())) for found in _WORD.finditer(text)]
+    words = _words(text)
     inner = [word for word, opening in words if not opening and not is_stop_word(word.lower())]
     loose = sum(word[0].isupper() for word in inner) > MOSTLY_CAPITAL * max(len(inner), 1)
     seen_inside = {word for word, opening in words if not opening and word[0].isupper()}
@@ -39,13 +39,22 @@ def concepts(text: str) -> tuple[Words, ...]:
         says_little = loose or (opening and whole[0] not in seen_inside) or is_stop_word(whole[0].lower())
         if len(span) > 1 or (span and not says_little):
             found[name(" ".join(span))] = None
-    found.update((fold(word), None) for word, _ in words if _IDENTIFIER.fullmatch(word))
+    odd = [word for word, _ in words if not (word.islower() and word.isalpha())]
+    found.update((fold(word), None) for word in odd if _IDENTIFIER.fullmatch(word))
     found.update((name(quoted), None) for quoted in _QUOTED.findall(text))
     return tuple(one for one in found if one and len(one) <= MAX_NAME_WORDS and len("".join(one)) > 2)
 
 
-def _opens_sentence(text: str, place: int) -> bool:
-    return bool(_SENTENCE_END.search(text[max(0, place - 4) : place]))
+def _words(text: str) -> list[tuple[str, bool]]:
+    """The words, and whether each opens a sentence; what only a blank parts from the word before does not."""
+    words: list[tuple[str, bool]] = []
+    end = len(text)  # nothing stands before the first word
+    for found in _WORD.finditer(text):
+        start = found.start()
+        opens = text[end:start] != " " and _SENTENCE_END.search(text[max(0, start - 4) : start]) is not None
+        words.append((found[0], opens))
+        end = found.end()
+    return words
 
 
 def _spans(words: list[tuple[str, bool]]) -> list[tuple[list[str], bool]]:

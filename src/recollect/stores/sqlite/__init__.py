@@ -34,6 +34,7 @@ from recollect.stores.sqlite.records import SqliteRecords
 from recollect.stores.sqlite.scan import Scans, drop_sidecars
 from recollect.stores.sqlite.schema import MIGRATIONS, Migration, migrate, require_known, version_of
 from recollect.stores.sqlite.vectors import SqliteVectors
+from recollect.stores.sqlite.warming import Warming
 from recollect.stores.sqlite.writer import Writer
 
 __all__ = ["open_sqlite"]
@@ -131,11 +132,13 @@ def _store(
 
     postings = Postings()
     scans = Scans(path, postings)
+    text = SqliteText(readers, writer, postings, search_s)
     return Store(
         records=SqliteRecords(readers, writer),
         care=SqliteCare(readers, writer, scans, path),
-        text=SqliteText(readers, writer, postings, search_s),
+        text=text,
         vectors=SqliteVectors(readers, writer, scans, clock),
         links=SqliteLinks(readers),
         close=close,
+        warm=Warming(readers, postings, text.tokens).step,
     )

@@ -159,6 +159,9 @@ class SqliteText:
     def _frequencies(self, connection: Connection, terms: Sequence[str], view: View) -> list[int]:
         held = self._held(view)
         unknown = [term for term in terms if term not in held]
+        listed = {term: count for term in unknown if (count := self._postings.holders(term, view)) is not None}
+        held.update(listed)
+        unknown = [term for term in unknown if term not in listed]
         if unknown:
             fresh = dict(
                 rows(

@@ -72,10 +72,11 @@ class Listed:
 
 
 NONE = np.zeros(0, np.uint8)
-NOTHING = Listed(-1, -1, 0, np.zeros(0, np.int32), NONE, NONE)
+NOTHING = Listed(-1, -1, -1, np.zeros(0, np.int32), NONE, NONE)
 
 Listing = Callable[[Connection, str, int, int], tuple[Rows, Times, Times]]
-"""(connection, what, after, top): the rows behind `after` up to `top`; how often each holds it, how often in tags."""
+"""(connection, what, after, top): the rows behind `after` up to `top`; how often each holds it, how often in tags.
+Behind -1 are all rows; then there are none above `top`."""
 
 
 class Postings:
@@ -103,6 +104,13 @@ class Postings:
         """The rows whose content or tags hold a term, and how often they do."""
         return self._current(connection, term, view, _holding)
 
+    def holders(self, term: str, view: View) -> int | None:
+        """How many memories hold a term, where its list is at hand."""
+        known = self._lists.get(term)
+        if known is None or known.rewrites != view.rewrites or known.top != view.top:
+            return None
+        return len(known.found)
+
     def _current(self, connection: Connection, what: str, view: View, listing: Listing) -> Listed:
         """A list as of this view; a term has no space in it, an expression has, so both share the names."""
         with self._lock:
@@ -115,14 +123,10 @@ class Postings:
         if known.rewrites != view.rewrites:
             known = _mended(connection, what, known, view, listing)
         found, times, in_tags = listing(connection, what, known.top, view.top)
-        fresh = Listed(
-            view.rewrites,
-            known.sequence,
-            view.top,
-            np.concatenate([known.found, found]),
-            np.concatenate([known.times, times]),
-            np.concatenate([known.in_tags, in_tags]),
-        )
+        if len(known.found):
+            found = np.concatenate([known.found, found])
+            times, in_tags = np.concatenate([known.times, times]), np.concatenate([known.in_tags, in_tags])
+        fresh = Listed(view.rewrites, known.sequence, view.top, found, times, in_tags)
         self._keep(what, fresh)
         return fresh
 
@@ -185,23 +189,24 @@ def _changed(connection: Connection, after: int, most: int) -> list[int]:
 
 
 def _matching(connection: Connection, expression: str, after: int, top: int) -> tuple[Rows, Times, Times]:
-    sql = "SELECT group_concat(rowid) FROM fulltext WHERE fulltext MATCH ? AND rowid > ? AND rowid <= ?"
-    return _numbers(connection, sql, expression, after, top), NONE, NONE
+    sql = "SELECT group_concat(rowid) FROM fulltext WHERE fulltext MATCH ?"
+    return _numbers(connection, sql, expression, "rowid", after, top), NONE, NONE
 
 
 def _holding(connection: Connection, term: str, after: int, top: int) -> tuple[Rows, Times, Times]:
     """Every occurrence names its row and column. What was appended is found by FTS5, which can begin behind a row."""
-    if after:
+    if after >= 0:
         found, _, _ = _matching(connection, f'{{content tags}} : "{term}"', after, top)
         times, in_tags = _times(connection, term, found) if len(found) else (NONE, NONE)
         return found, times, in_tags
-    sql = "SELECT group_concat(2 * doc + (col = 'tags')) FROM temp.instances WHERE term = ? AND doc > ? AND doc <= ?"
-    each = _numbers(connection, sql, term, after, top)
+    sql = "SELECT group_concat(2 * doc + (col = 'tags')) FROM temp.instances WHERE term = ?"
+    each = _numbers(connection, sql, term, "doc", after, top)
+    if not len(each):
+        return each, NONE, NONE
     found = each >> 1
-    firsts = np.flatnonzero(np.diff(found, prepend=-1))
-    times = np.diff(firsts, append=len(each))
-    in_tags = np.add.reduceat(each & 1, firsts) if len(firsts) else firsts
-    return found[firsts], _bounded(times), _bounded(in_tags)
+    bounds = np.flatnonzero(found[1:] != found[:-1]) + 1
+    firsts, ends = np.concatenate([[0], bounds]), np.concatenate([bounds, [len(each)]])
+    return found[firsts], _bounded(ends - firsts), _bounded(np.add.reduceat(each & 1, firsts))
 
 
 def _times(connection: Connection, term: str, found: Rows) -> tuple[Times, Times]:
@@ -222,14 +227,17 @@ def _bounded(times: NDArray[np.integer]) -> Times:
     return np.minimum(times, MOST_TIMES).astype(np.uint8)
 
 
-def _numbers(connection: Connection, sql: str, what: str, after: int, top: int) -> Rows:
+def _numbers(connection: Connection, sql: str, what: str, row: str, after: int, top: int) -> Rows:
     """Row numbers as one text for each stretch: the cheapest way for many numbers out of SQLite."""
     kind = np.int32 if top < 2**30 else np.int64  # twice a row number has to fit
+    if after < 0 and top <= LISTED_AT_ONCE:  # all there are, without a look at every number
+        text = one(connection, sql, (what,))
+        return np.sort(np.fromstring(str(text or ""), dtype=kind, sep=","))
     pieces = [np.zeros(0, kind)]
     for low in range(after, top, LISTED_AT_ONCE):
-        text = one(connection, sql, (what, low, min(low + LISTED_AT_ONCE, top)))
-        if text:
-            pieces.append(np.sort(np.fromstring(str(text), dtype=kind, sep=",")))
+        bounds = (what, low, min(low + LISTED_AT_ONCE, top))
+        text = one(connection, f"{sql} AND {row} > ? AND {row} <= ?", bounds)
+        pieces.append(np.sort(np.fromstring(str(text or ""), dtype=kind, sep=",")))
     return np.concatenate(pieces)
 
 
