@@ -119,6 +119,8 @@ class TextMatches:
     scope: ScopeCounts | None = None
     """The same numbers for the scope alone, for queries of plain alternatives (`is_flat`); None where the scope is
     everything, or has too many matches to count."""
+    turns: frozenset[str] | None = None
+    """Which of them are turns of a conversation, where the store saw that on its way; others have no neighbours."""
 
 
 class TextIndex(Protocol):

@@ -21,7 +21,8 @@ def in_context(matches: TextMatches, links: LinkIndex, before: Sequence[float], 
 
     A match lends its words to the turns that follow it (it is *before* them) and to those that precede it.
     """
-    around = links.neighbours(matches.ids, len(after), len(before))
+    turns = matches.ids if matches.turns is None else [id for id in matches.ids if id in matches.turns]
+    around = links.neighbours(turns, len(after), len(before)) if turns else {}
     if not around:
         return matches
     place = {id: number for number, id in enumerate(matches.ids)}

@@ -41,6 +41,7 @@ COMMON_COUNT = 1_000
 KEPT_COUNTS = 20_000
 """The bound of the terms and phrases whose counts are kept between searches."""
 STEPS_BETWEEN_LOOKS = 20_000
+TURN = "m.type = 'episode' AND m.session IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class SqliteText:
             )  # fmt: skip
             found = find(connection, search, self._postings) if limit > 0 and documents else Candidates()
             counted = self._count(connection, found, search, asked)
-            ids, lengths, counts = _in_scope(connection, counted, search)
+            ids, turns, lengths, counts = _in_scope(connection, counted, search)
             scope = self._scope_counts(connection, search, counted) if found.is_all and is_flat(query) else None
         return TextMatches(
             ids=ids,
@@ -100,6 +101,7 @@ class SqliteText:
             average_length=view.average_length,
             compiled=found.compiled,
             scope=scope,
+            turns=turns,
         )
 
     def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
@@ -248,23 +250,23 @@ def _frequencies_of(asked: Sequence[Unit], search: Search) -> NDArray[np.float64
 
 def _in_scope(
     connection: Connection, counted: CountedRows, search: Search
-) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64]]:
-    """Ids, lengths and counts of the candidates; the filter is checked once more, on the memories themselves."""
+) -> tuple[tuple[str, ...], frozenset[str], NDArray[np.float64], NDArray[np.float64]]:
+    """Ids, turns, lengths and counts of the candidates; the filter is checked once more, on the memories themselves."""
     best = np.flatnonzero(counted.counts.any(axis=(1, 2)))
     if search.is_large:
         best = best[_best(counted.counts[best], counted.lengths[best], search)]
     numbers: list[int] = counted.rows[best].tolist()
     scope = conditions(search.filter)
-    ids: dict[int, str] = dict(
-        rows(
-            connection,
-            f"SELECT m.row, m.id FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
-            (json.dumps(numbers), *scope.values),
-        )
+    read = rows(
+        connection,
+        f"SELECT m.row, m.id, {TURN} FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
+        (json.dumps(numbers), *scope.values),
     )
+    ids: dict[int, str] = {row: id for row, id, _ in read}
     if len(ids) < len(numbers):
         best = best[[number in ids for number in numbers]]
-    return tuple(ids[number] for number in numbers if number in ids), counted.lengths[best], counted.counts[best]
+    turns = frozenset([id for _, id, turn in read if turn])
+    return tuple(ids[number] for number in numbers if number in ids), turns, counted.lengths[best], counted.counts[best]
 
 
 def _best(counts: NDArray[np.float64], lengths: NDArray[np.float64], search: Search) -> NDArray[np.int64]:
