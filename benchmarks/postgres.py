@@ -184,6 +184,8 @@ def _recall(
         "sqlite": Engine(local, settings, known, background=False),
         "postgres": Engine(remote, settings, known, background=False),
     }
+    while local.warm():  # as in the background of every process that stays
+        pass
     results: dict[str, Any] = {}
     for name, scope in SCOPES.items():
         for question in asked[:WARM]:

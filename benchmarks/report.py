@@ -44,6 +44,7 @@ def page(results: Mapping[str, Any]) -> str:
             else:
                 absent.append(f"{name} ({times.get('missing') or times.get('failed')})")
         lines += ["", f"Stages (wall): {_pairs(one['recall']['stages_ms'])}. Legs: {_pairs(one['recall']['legs_ms'])}."]
+        lines += ["", f"Read ahead before: {_pairs(one['recall']['read_ahead'])}."]
         lines += ["", f"Import: {_pairs(one['import'])}. Open cold: {_pairs(one['open_cold'])}."]
         lines += ["", f"Open warm: {_pairs(one['open_warm'])}. Bytes a memory: {one['bytes_per_memory']}."]
         if absent:

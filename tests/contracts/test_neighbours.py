@@ -9,6 +9,8 @@ from contract_cases import embedded, failed, one
 
 from recollect.domain.changes import Erase, Put
 from recollect.domain.memory import Memory, Scope
+from recollect.domain.query import Term
+from recollect.domain.question import Filter
 from recollect.ports import Store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,6 +34,13 @@ def test_neighbours_are_the_turns_of_the_same_conversation_in_order(store: Store
     assert store.links.neighbours(["c"], before=0, after=1)["c"] == [(1, "d")]
     store.records.write([Erase("b")])
     assert store.links.neighbours(["c"], before=1, after=0)["c"] == [(-1, "a")]
+
+
+def test_a_search_by_words_that_tells_turns_tells_all_of_them(store: Store) -> None:
+    assert store.text is not None
+    store.records.write([turn("a", 1), turn("note", 2, type="fact"), turn("loose", 2, None), turn("b", 3, "t")])
+    found = store.text.match(Term("turn"), Filter(), 10)
+    assert found.turns in (None, {"a", "b"}) and sorted(found.ids) == ["a", "b", "loose", "note"]
 
 
 def test_a_turn_waits_again_when_a_turn_before_it_comes_changes_or_goes(store: Store) -> None:
