@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
+import recollect
 from tests.chat_server import chat_server, names
 
 
@@ -128,6 +131,61 @@ def test_restore_refuses_a_damaged_backup(cli: Any, tmp_path: Path, monkeypatch:
     ran = cli("restore", str(copy), "--force", "--json")
     assert (ran.code, ran.document["error"]["type"]) == (1, "Corrupt")
     assert contents(cli) == {"good and safe"}
+
+
+def test_restore_names_the_file_that_is_no_store(cli: Any, tmp_path: Path) -> None:
+    junk = tmp_path / "junk.db"
+    junk.write_bytes(b"this is no database" * 100)
+    told = cli("restore", str(junk), "--json").document["error"]
+    assert (told["type"], str(junk) in told["message"], "backup" in told["hint"]) == ("Corrupt", True, True)
+
+
+def test_restore_waits_until_nobody_has_the_store_open(cli: Any, tmp_path: Path, home: Path) -> None:
+    """A daemon would go on writing into the file that was moved aside, and acknowledge it."""
+    copy = tmp_path / "copy.db"
+    cli("remember", "in the backup")
+    cli("backup", str(copy))
+    with recollect.open(home / "memories.db", embedder=None) as somebody:
+        assert len(somebody.list()) == 1
+        refused = cli("restore", str(copy), "--force", "--json")
+        assert (refused.code, refused.document["error"]["type"]) == (1, "Conflict")
+        somebody.remember("acknowledged while it was open")
+    assert contents(cli) == {"in the backup", "acknowledged while it was open"}
+    assert cli("restore", str(copy), "--force").code == 0
+    assert contents(cli) == {"in the backup"}
+
+
+def test_a_restored_store_is_as_private_as_any(cli: Any, tmp_path: Path, home: Path) -> None:
+    copy = tmp_path / "copy.db"
+    cli("remember", "for my eyes only")
+    cli("backup", str(copy))
+    copy.chmod(0o644)
+    cli("restore", str(copy), "--force")
+    assert stat.S_IMODE((home / "memories.db").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("command", [("backup",), ("export",), ("eval", "strata", "--out")])
+def test_nothing_is_written_over_the_store_or_what_is_no_file(
+    cli: Any, tmp_path: Path, home: Path, command: tuple[str, ...]
+) -> None:
+    cli("remember", "the store stays what it is")
+    link, pipe = tmp_path / "a-link", tmp_path / "a-pipe"
+    link.symlink_to(home / "memories.db")
+    os.mkfifo(pipe)
+    for place in (home / "memories.db", home / "memories.db.lock", link, tmp_path, pipe):
+        ran = cli(*command, str(place), "--force", "--json")
+        assert (ran.code, ran.document["error"]["type"]) == (2, "InvalidInput"), place
+    assert contents(cli) == {"the store stays what it is"}
+    assert pipe.is_fifo() and link.is_symlink()
+
+
+def test_what_a_link_leads_to_is_replaced_not_the_link(cli: Any, tmp_path: Path) -> None:
+    cli("remember", "travels well")
+    real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert cli("export", str(link), "--force").code == 0
+    assert link.is_symlink() and "travels well" in real.read_text(encoding="utf-8")
 
 
 def test_restore_into_an_empty_home(cli: Any, tmp_path: Path, home: Path) -> None:

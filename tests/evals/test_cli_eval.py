@@ -241,7 +241,7 @@ def test_a_private_run_leaves_the_store_as_it_was(cli: Cli, tmp_path: Path) -> N
         (("sweep", "TINY", "--set", "fusion.k=1", "--by", "speed"), 2),
         (("sweep", "TINY", "-P", "bm25", "--set", "fusion.k=1"), 2),
         (("report", "nowhere"), 1),
-        (("strata", "--out", "TINY"), 1),
+        (("strata", "--out", "TINY"), 2),
     ],
 )
 def test_wrong_requests_end_with_the_next_step(

@@ -13,11 +13,9 @@ import typer
 
 from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound
 from recollect.doors.cli.session import current, printable
+from recollect.doors.cli.targets import SIDECARS, free_target
 from recollect.doors.wire import plain
 from recollect.stores.postgres.address import masked
-
-# What belongs to a store's file and must move with it: the write-ahead log first, so that no log outlives its file.
-SIDECARS = ("-wal", "-shm")
 
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there; the old store is kept aside.")]
 
@@ -43,11 +41,7 @@ def backup(
 ) -> None:
     """A consistent copy while others write, verified before it gets its name."""
     run = current(ctx)
-    target = file.expanduser()
-    if target.exists() and not force:
-        raise Conflict(f"{target} is there already", "choose another name or add --force")
-    if not target.parent.is_dir():
-        raise NotFound(f"there is no folder {target.parent}", "create it first")
+    target = free_target(file, run.settings.store, force=force)
     with run.engine() as engine:
         engine.backup(target)
     size = target.stat().st_size
@@ -62,7 +56,12 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy made by backup.")],
     force: Force = False,
 ) -> None:
-    """Put a backup in the store's place, after checking it. The old store is kept beside it, never deleted."""
+    """Put a backup in the store's place, after checking it. The old store is kept beside it, never deleted.
+
+    Nothing else may have the store open, no daemon and no MCP server: it would go on writing into the old one.
+    """
+    from recollect.stores.sqlite.connection import is_in_use
+
     run = current(ctx)
     source, target = file.expanduser(), _store_file(run.settings.store)
     if not source.is_file():
@@ -75,6 +74,11 @@ def restore(
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".restoring-") as folder:
         fresh = Path(folder) / "store.db"
         memories = _verified_copy(source, fresh)
+        if target.exists() and is_in_use(target):
+            raise Conflict(
+                "another process has the store open",
+                "end daemons and MCP servers (`recollect serve`, `recollect mcp`) first",
+            )
         aside = _move_aside(target)
         fresh.replace(target)
     document = {"store": str(target), "memories": memories, "old_store": None if aside is None else str(aside)}
@@ -129,16 +133,20 @@ def _verified_copy(source: Path, fresh: Path) -> int:
     """
     from recollect.engine import open_engine
 
-    shutil.copyfile(source, fresh)
-    for suffix in SIDECARS:
-        beside = source.with_name(source.name + suffix)
+    for suffix in ("", *SIDECARS):
+        beside, copied = source.with_name(source.name + suffix), fresh.with_name(fresh.name + suffix)
         if beside.exists():
-            shutil.copyfile(beside, fresh.with_name(fresh.name + suffix))
-    with open_engine(fresh, background=False, embedder="none", reranker="none") as engine:
-        broken = [one for one in engine.check() if one.severity == "error"]
-        if broken:
-            raise Corrupt(printable(f"{source} is damaged: {broken[0].detail}"), "choose another backup")
-        return engine.stats().memories
+            copied.touch(0o600)
+            shutil.copyfile(beside, copied)
+    try:
+        with open_engine(fresh, background=False, embedder="none", reranker="none") as engine:
+            broken = [one.detail for one in engine.check() if one.severity == "error"]
+            memories = engine.stats().memories
+    except Corrupt:
+        broken, memories = ["it cannot be read, or is no recollect store"], 0
+    if broken:
+        raise Corrupt(printable(f"{source} is damaged: {broken[0]}"), "choose another file made by `recollect backup`")
+    return memories
 
 
 def _move_aside(target: Path) -> Path | None:

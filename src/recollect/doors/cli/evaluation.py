@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.domain.errors import Conflict, InvalidInput
+from recollect.domain.errors import InvalidInput
 from recollect.doors.cli import options
 from recollect.doors.cli.session import Session, current, one_line
+from recollect.doors.cli.targets import free_target
 
 if TYPE_CHECKING:
     from recollect.evals.bench import Bench
@@ -273,9 +274,7 @@ def strata(
     from recollect.evals.strata import build
 
     run = current(ctx)
-    target = Path(out).expanduser()
-    if target.exists() and not force:
-        raise Conflict(f"{target} is there already", "choose another name or add --force")
+    target = free_target(out, run.settings.store, force=force)
     ask = paraphrasing.configured(run.settings) if with_model else None
     if with_model and ask is None:
         raise InvalidInput("no language model is configured", "set language_model to its URL", "--with-model")

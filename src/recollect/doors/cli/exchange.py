@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
-from recollect.domain.errors import Conflict, InvalidInput, NotFound
+from recollect.domain.errors import InvalidInput, NotFound
 from recollect.doors.cli import options
 from recollect.doors.cli.session import Session, current, flush, one_line
+from recollect.doors.cli.targets import free_target
 from recollect.doors.wire import plain
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ def export_memories(
     run = current(ctx)
     if file == "-" and run.json:
         raise typer.BadParameter("an export is many JSON lines, not one document: name a file", param_hint="--json")
-    with run.engine() as engine, _target(file, force) as out, run.progress("export") as advance:
+    path = None if file == "-" else free_target(file, run.settings.store, force=force)
+    with run.engine() as engine, _target(path) as out, run.progress("export") as advance:
         report = export(engine.store, out, namespaces=namespace or None, progress=advance)
     if run.json:
         run.emit({"path": file, **plain(report)})
@@ -184,17 +186,12 @@ def export_memories(
 
 
 @contextmanager
-def _target(file: str, force: bool) -> Generator[TextIO]:
+def _target(path: Path | None) -> Generator[TextIO]:
     """Standard output, or a file that gets its name when it is complete; it may hold secrets, so it is private."""
-    if file == "-":
+    if path is None:
         yield cast(Any, sys.stdout)
         flush()
         return
-    path = Path(file).expanduser()
-    if path.exists() and not force:
-        raise Conflict(f"{path} is there already", "choose another name or add --force")
-    if not path.parent.is_dir():
-        raise NotFound(f"there is no folder {path.parent}", "create it first")
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".exporting-") as folder:
         fresh = Path(folder) / path.name
         with fresh.open("w", encoding="utf-8", newline="\n") as out:

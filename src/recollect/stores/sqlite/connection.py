@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -248,6 +248,21 @@ def rows(connection: Connection, sql: str, values: Any = ()) -> list[tuple[Any, 
 def one(connection: Connection, sql: str, values: Any = ()) -> Any:
     """The first row of one statement (its only column bare), or None."""
     return connection.execute(sql, values).get
+
+
+def is_in_use(file: Path) -> bool:
+    """Whether somebody has this store open: SQLite leaves the write-ahead log only for who is alone with a file.
+
+    A file that cannot be read as a store is nobody's.
+    """
+    try:
+        with closing(raw(str(file), apsw.SQLITE_OPEN_READWRITE)) as connection:
+            connection.execute("PRAGMA journal_mode=DELETE").fetchall()
+    except (apsw.BusyError, apsw.LockedError):
+        return True
+    except apsw.Error:
+        return False
+    return False
 
 
 def private_folder(path: Path) -> None:
