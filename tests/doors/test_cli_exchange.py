@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import zipfile
 from pathlib import Path
@@ -69,6 +70,33 @@ def test_a_folder_of_notes(cli: Any, tmp_path: Path) -> None:
     assert cli("import", str(tmp_path / "empty")).code == 1
 
 
+def test_what_cannot_be_read_in_a_folder_keeps_nothing_else_out(cli: Any, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "a.json").write_text('{"name": "some package"}')
+    (vault / "b.txt").write_bytes("Grüße".encode("utf-16"))
+    (vault / "c.md").write_text("# Harbour\n\nThe harbour opens at six in the morning.\n")
+    ran = cli("import", str(vault))
+    assert (ran.code, "2 problems" in ran.out) == (0, True)
+    assert "a.json: 'a.json' has no known format" in ran.err and "b.txt: 'b.txt' is not text" in ran.err
+    assert any("opens at six" in one for one in contents(cli))
+    assert cli("import", str(vault / "a.json")).code == 2
+
+
+def test_a_file_that_is_no_text_is_refused_not_read_as_lines(cli: Any, tmp_path: Path, home: Path) -> None:
+    cli("remember", "a store is no text")
+    packed = tmp_path / "memories.jsonl.gz"
+    packed.write_bytes(gzip.compress(cli("export").out.encode() * 20))
+    for file, next_step in ((packed, "gunzip"), (home / "memories.db", "recollect copy")):
+        error = cli("import", str(file), "--json").document["error"]
+        assert (error["type"], "is not text" in error["message"], next_step in error["hint"]) == (
+            "InvalidInput",
+            True,
+            True,
+        )
+    assert contents(cli) == {"a store is no text"}
+
+
 def test_a_zip_of_an_export(cli: Any, tmp_path: Path) -> None:
     message = {"uuid": "m1", "sender": "human", "text": "We sail at noon", "created_at": "2026-05-01T12:00:00Z"}
     talk = [{"uuid": "c1", "name": "Sailing", "created_at": "2026-05-01T12:00:00Z", "chat_messages": [message]}]
@@ -93,7 +121,7 @@ def test_problems_are_told_and_the_rest_is_read(cli: Any, tmp_path: Path) -> Non
     broken.write_text(good + "{not json\n")
     ran = cli("--store", str(tmp_path / "other.db"), "import", str(broken))
     assert ran.code == 0
-    assert "1 added" in ran.out and "1 problems" in ran.out
+    assert "1 added, 1 problem" in ran.out and "problems" not in ran.out
     assert "broken.jsonl, entry 3" in ran.err
 
 

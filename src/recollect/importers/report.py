@@ -9,7 +9,7 @@ MAX_PROBLEMS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that was left out: where it stands (line or entry, 1-based) and why."""
+    """Something that was left out: where it stands (line or entry, 1-based; 0: the whole file) and why."""
 
     place: int
     message: str

@@ -99,6 +99,9 @@ def _chosen(name: str, head: str, format: str | None) -> Importer:
     known = {importer.name: importer for importer in IMPORTERS}
     if format is not None and format not in known:
         raise InvalidInput(f"unknown format {format!r}", f"allowed: {', '.join((FORMAT, *known))}", "format")
+    if "\0" in head:
+        hint = "unpack it (`gunzip -c FILE | recollect import -`), save it as UTF-8, or `recollect copy` a store"
+        raise InvalidInput(f"{name!r} is not text", hint, "SOURCE")
     found = known[format] if format is not None else sniff(name, head)
     if found is None:
         raise InvalidInput(f"{name!r} has no known format", f"name one: {', '.join((FORMAT, *known))}", "format")

@@ -59,6 +59,8 @@ class Part:
     name: str
     size: int
     raw: io.BufferedIOBase
+    found: bool = False
+    """Nobody named it, it lay in a folder: if it cannot be read, the others still can."""
 
 
 def import_memories(
@@ -96,6 +98,19 @@ def import_memories(
 
 
 def _read(run: Session, engine: Engine, part: Part, format: str | None, scope: Any) -> ImportReport:
+    from recollect.importers import ImportReport
+
+    try:
+        return _imported(run, engine, part, format, scope)
+    except InvalidInput as error:
+        if not part.found:
+            raise
+        report = ImportReport("unknown")
+        report.note(0, error.message)
+        return report
+
+
+def _imported(run: Session, engine: Engine, part: Part, format: str | None, scope: Any) -> ImportReport:
     from recollect.identity import new_id
     from recollect.importers import import_source
 
@@ -127,7 +142,7 @@ def _parts(source: str) -> Iterator[Part]:
         if not files:
             raise NotFound(f"there is nothing to read in {path}", f"it reads {', '.join(READABLE)}")
         for one in files[:MAX_FILES]:
-            yield Part(str(one.relative_to(path)), one.stat().st_size, one.open("rb"))
+            yield Part(str(one.relative_to(path)), one.stat().st_size, one.open("rb"), found=True)
     elif not path.is_file():
         raise NotFound(f"there is no file {path}", "check the path")
     elif zipfile.is_zipfile(path):
@@ -154,8 +169,10 @@ def _archived(path: Path) -> Iterator[Part]:
 def _tell(run: Session, reports: list[tuple[str, ImportReport]], totals: dict[str, int]) -> None:
     for name, report in reports:
         for problem in report.problems[:PROBLEMS_TOLD]:
-            run.note(f"{name}, entry {problem.place}: {problem.message}")
-    told = [f"{count} {name.replace('problem_count', 'problems')}" for name, count in totals.items() if count]
+            place = f", entry {problem.place}" if problem.place else ""
+            run.note(f"{name}{place}: {problem.message}")
+    words = {"problem_count": "problem" if totals["problem_count"] == 1 else "problems"}
+    told = [f"{count} {words.get(name, name)}" for name, count in totals.items() if count]
     files = f"{len(reports)} files" if len(reports) != 1 else f"{reports[0][0]} ({reports[0][1].format})"
     run.say(f"{files}: {', '.join(told) or 'nothing new'}")
 
