@@ -12,6 +12,13 @@ def main() -> None:
 
         hook(sys.argv[2:])
         return
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.exit("recollect: stopped")
+
+
+def _run() -> None:
     if sys.argv[1:2] == ["recall"]:
         from recollect.doors.cli.shortcut import recalled
 

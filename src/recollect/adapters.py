@@ -24,9 +24,17 @@ def open_store(target: str, *, read_only: bool = False) -> Store:
                 "PostgreSQL needs packages that are not installed", "pip install 'recollect[postgres]'"
             ) from error
         return open_postgres(target, read_only=read_only)
+    if "://" in target:
+        scheme = target.partition("://")[0]
+        raise InvalidInput(f"no store is reached by {scheme}://", "a file, :memory:, or postgresql://…", "store")
     from recollect.stores.sqlite import open_sqlite
 
-    return open_sqlite(target if target == ":memory:" else Path(target).expanduser(), read_only=read_only)
+    if target == ":memory:":
+        return open_sqlite(target, read_only=read_only)
+    file = Path(target).expanduser()
+    if file.is_dir():
+        raise InvalidInput(f"{file} is a folder, not a store", "name a file in it, such as memories.db", "store")
+    return open_sqlite(file, read_only=read_only)
 
 
 def attach_vectors(store: Store, chosen: Settings) -> Store:

@@ -107,6 +107,59 @@ def test_a_failed_request_exits_1(cli: Any, args: list[str]) -> None:
     assert cli(*args, "--json").document["error"]["type"] == "NotFound"
 
 
+@pytest.mark.parametrize("store", ["/", ".", "mysql://me:secret@db/x", "postgresq://me:secret@db/x"])
+def test_what_cannot_be_a_store_is_refused_and_nothing_is_made(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = cli("--store", store, "list", "--json", "--quiet")
+    assert (ran.code, ran.document["error"]["type"], "secret" in ran.err) == (2, "InvalidInput", False)
+    assert " — " in ran.err and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("args", [[], ["profiles"], ["settings"]])
+def test_without_a_command_the_help_is_all_there_is(cli: Any, args: list[str]) -> None:
+    ran = cli(*args)
+    assert (ran.code, ran.err) == (2, "")
+    assert "Usage:" in ran.out
+
+
+def test_a_driver_that_logs_does_not_write_beside_the_one_line(home: Path) -> None:
+    """A pool of connections warns at every attempt; the error that follows says it once."""
+    code = (
+        "import logging, recollect.doors.cli.app as door\n"
+        "try: door.app(['list', '--quiet'])\n"
+        "except SystemExit: logging.getLogger('psycopg.pool').warning('error connecting')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("args", ["list", "list --json", "show nosuch --json"])
+def test_a_disk_that_is_full_gets_one_line(args: str, home: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "recollect", *args.split(), "--quiet"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+
+
+def test_a_standard_output_that_is_closed_is_no_failure(home: Path) -> None:
+    command = f"{sys.executable} -m recollect list >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+
+
+def test_stopping_while_the_program_starts_is_one_line(home: Path) -> None:
+    code = (
+        "import sys, recollect.doors.cli.app as app, recollect.__main__ as start\n"
+        "def stopped(): raise KeyboardInterrupt\n"
+        "app.main, sys.argv = stopped, ['recollect', 'list']\n"
+        "start.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, b"recollect: stopped\n")
+
+
 def test_no_hits_are_fine(cli: Any) -> None:
     ran = cli("recall", "nothing is here", "--json")
     assert ran.code == 0

@@ -5,6 +5,7 @@ A new family of commands is one module with `register(app)` and one line in COMM
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import os
@@ -66,7 +67,9 @@ class RecollectGroup(TyperGroup):
         except typer.Abort:
             code = _failed(RecollectError("stopped"), _wants_json(given), 1)
         except UsageError as error:
-            code = _failed(_as_usage(error), _wants_json(given), 2)
+            usage = _as_usage(error)
+            # Without a command the help was shown, and there is nothing to add.
+            code = _failed(usage, _wants_json(given), 2) if usage.message else 2
         except RecollectError as error:
             wrong = isinstance(error, InvalidInput) and not isinstance(error, InvalidProfile)
             code = _failed(error, _wants_json(given), 2 if wrong else 1)
@@ -95,7 +98,8 @@ def _commands_below(group: Any) -> Iterator[Any]:
 def _failed(error: RecollectError, as_json: bool, code: int) -> int:
     """One line on standard error that ends with the next step; with --json also a document."""
     if as_json:
-        write_json(error_to_dict(error))
+        with contextlib.suppress(OSError):  # where standard output itself has failed, the line below must do
+            write_json(error_to_dict(error))
     line = f"recollect: {' '.join(error.message.split())}"
     if error.hint:
         line += f" — {' '.join(error.hint.split())}"
@@ -198,8 +202,9 @@ def root(
     version: VersionFlag = False,  # noqa: ARG001
 ) -> None:
     """The memory of AI agents: remember, recall with the reason for every rank, forget."""
-    # What the engine could not do stands in the answer's trace; log lines would only blur it.
-    logging.getLogger("recollect").addHandler(logging.NullHandler())
+    # What the engine could not do stands in the answer's trace or in the error; log lines would only blur it.
+    for name in ("recollect", "psycopg"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
 
 
 for _module in COMMANDS:

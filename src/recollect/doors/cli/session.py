@@ -251,9 +251,11 @@ def one_line(text: str, length: int = 0) -> str:
 
 
 def tolerate_poor_terminals() -> None:
-    """A terminal that cannot show a character gets a question mark, not a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        cast(Any, stream).reconfigure(errors="replace")
+    """A terminal that cannot show a character gets a question mark, and a closed stream takes in what nobody reads."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 (for the whole run)
+        getattr(sys, name).reconfigure(errors="replace")
 
 
 def is_interactive() -> bool:
