@@ -78,6 +78,23 @@ def test_the_commands_of_the_tutorial_run(tmp_path: Path) -> None:
     assert (tmp_path / "tutorial-backup.db").is_file() and (tmp_path / "tutorial.jsonl").is_file()
 
 
+def test_the_examples_of_the_reference_page_run(tmp_path: Path) -> None:
+    """As they stand there, in a home that has what they name; without those that name ids, servers or downloads."""
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"## `recollect ([a-z]+).*?```sh\n(.*?)```", page, re.DOTALL)
+    left_out = {"demo", "show", "update", "forget", "link", "pin", "reindex", "restore", "copy", "import"}
+    left_out |= {"serve", "mcp", "hook", "install", "uninstall", "models", "eval"}
+    lines = [line for name, block in blocks if name not in left_out for line in block.splitlines()]
+    assert len(lines) > 20
+    (tmp_path / "backups").mkdir()
+    script = (
+        "set -eo pipefail\nHOME=$PWD\ngit() { echo 'Fix the login'; }\nrecollect profiles show balanced > mine.toml\n"
+    )
+    script += "\n".join(lines)
+    done = run(["bash", "-c", script + "\nrecollect import memories.jsonl"], tmp_path)
+    assert "PostgreSQL 16" in done.stdout and (tmp_path / "memories.jsonl.gz").is_file()
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_every_command_shown_exists(page: str) -> None:
     shown = set(re.findall(r"^(?:\$ )?recollect ([a-z]+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE))

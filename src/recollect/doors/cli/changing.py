@@ -31,14 +31,16 @@ def register(app: typer.Typer) -> None:
     app.command(
         "update",
         rich_help_panel="Write",
-        epilog="Example: recollect update 01jv3m8x0c --confidence 0.95 --tag db --tag production",
+        epilog="Example: recollect update 01jv3m8x0c9k4q2r5t7w9yabcd --confidence 0.95 --tag db --tag production",
     )(update)
-    app.command("forget", rich_help_panel="Write", epilog="Example: recollect forget 01jv3m8x0c 01jv3m9a2d --yes")(
+    app.command("forget", rich_help_panel="Write", epilog="Example: recollect forget 01jv3m8x0c9k4q2r5t7w9yabcd --yes")(
         forget
     )
     app.command("link", rich_help_panel="Write", epilog="Example: recollect link NEW-ID supersedes OLD-ID")(link)
     app.command(
-        "pin", rich_help_panel="Write", epilog="Examples: recollect pin 01jv3m8x0c · recollect pin 01jv3m8x0c --off"
+        "pin",
+        rich_help_panel="Write",
+        epilog="Examples: recollect pin 01jv3m8x0c9k4q2r5t7w9yabcd · recollect pin 01jv3m8x0c9k4q2r5t7w9yabcd --off",
     )(pin)
 
 

@@ -37,7 +37,7 @@ Systems = Annotated[
         "--profile",
         "-P",
         metavar="NAME",
-        help="A profile, its options behind @ (balanced@fusion.k=10), or a baseline: bm25, dense, lexical. Repeatable.",
+        help="A profile, its options behind @ (two-stage@fusion.k=9), or a baseline: bm25, dense, lexical. Repeatable.",
         autocompletion=options.complete_profiles,
     ),
 ]
@@ -74,7 +74,9 @@ def register(app: typer.Typer) -> None:
         "recollect eval run --questions questions.jsonl",
     )(run_eval)
     group.command(
-        "sweep", epilog="Example: recollect eval sweep --data sets --set fusion.k=1,10,60 --set legs.dense.weight=1,2"
+        "sweep",
+        epilog="Example: recollect eval sweep --data sets --profile two-stage --set fusion.k=1,10,60 "
+        "--set legs.lexical.weight=0.5,1,2",
     )(sweep)
     group.command("compare", epilog="Example: recollect eval compare bm25 balanced --data sets/scifact")(compare)
     group.command("abstain", epilog="Example: recollect eval abstain --data sets/locomo --test sets/hotpotqa")(abstain)
@@ -381,7 +383,7 @@ def _source(run: Session, cache: str | None, embedder: str | None, limit_queries
 
 
 def _system(run: Session, text: str) -> System:
-    """balanced@fusion.k=10@legs.dense.weight=2: a name and options."""
+    """two-stage@fusion.k=10@legs.lexical.weight=2: a name and options."""
     from recollect.evals.systems import system
 
     name, *given = text.split("@")

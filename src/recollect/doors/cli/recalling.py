@@ -31,7 +31,9 @@ Alias = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="OPTION=VALUE", help="One option of the profile, as fusion.k=10; repeatable."),
+    typer.Option(
+        "--set", metavar="OPTION=VALUE", help="One option of the profile, as legs.lexical.weight=0.5; repeatable."
+    ),
 ]
 
 
@@ -40,7 +42,8 @@ def register(app: typer.Typer) -> None:
         "recall",
         rich_help_panel="Read",
         epilog="Examples: recollect recall 'which database do we run?' --explain · "
-        "recollect recall 'deploy* type:gotcha' --profile retry-ladder · recollect recall tests --set fusion.k=10",
+        "recollect recall 'deploy* type:gotcha' --profile retry-ladder · "
+        "recollect recall tests --set legs.lexical.weight=0.5",
     )(recall)
     app.command("show", rich_help_panel="Read", epilog="Example: recollect show 01jv3m8x0c9k4q2r5t7w9yabcd")(show)
     app.command(

@@ -20,7 +20,7 @@ This page is generated from the program (`make docs`); a running daemon gives th
 
 ```sh
 recollect serve                       # 127.0.0.1:4777 and a Unix socket in the home folder
-TOKEN=$(cat "$RECOLLECT_HOME/token")  # made at the first start, readable by its owner alone
+TOKEN=$(cat ~/.local/share/recollect/token)  # in the home folder; made at the first start, for its owner alone
 curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
   -d '{{"query": "which database do we run?"}}' http://127.0.0.1:4777/v1/recall
 ```

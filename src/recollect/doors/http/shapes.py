@@ -156,7 +156,7 @@ class RecallRequest(Narrowed):
     rerank: bool | None = None
     aliases: dict[str, str | list[str]] = Field(default={}, max_length=256)
     options: dict[str, Any] = Field(
-        default={}, max_length=64, description='Single options of the profile, such as {"fusion.k": 10}.'
+        default={}, max_length=64, description='Single options of the profile, such as {"legs.lexical.weight": 0.5}.'
     )
     explicit: bool = Field(default=False, description="Count the answer as used, not only as seen.")
     rendered: bool = Field(default=False, description="Also give the block for a prompt.")
