@@ -13,17 +13,16 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from recollect import pipeline, profiles, recollection, upkeep, writing
 from recollect import settings as configuration
 from recollect.adapters import attach_vectors, open_embedder, open_extractor, open_reranker, open_store
 from recollect.domain.changes import SetSetting, Touch
-from recollect.domain.errors import NotFound
+from recollect.domain.errors import NotFound, StoreUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
 from recollect.domain.profile import Profile
-from recollect.domain.question import Filter, Mode, SortBy, check_request
+from recollect.domain.question import Filter, Mode, SortBy, check_request, place, several
 from recollect.domain.recall import Expanded, Recall
 from recollect.identity import new_id
 from recollect.legs.running import Tools
@@ -135,7 +134,7 @@ class Engine(AbstractContextManager["Engine"]):
         draft = writing.Draft(
             content=content,
             type=type,
-            tags=tuple(tags),
+            tags=tags,
             confidence=confidence,
             importance=importance,
             scope=scope or Scope(),
@@ -231,13 +230,13 @@ class Engine(AbstractContextManager["Engine"]):
         asked_at = _moment(now) or _now()
         chosen, notes = self._profile(profile, options, rerank)
         wanted = Filter(
-            **pipeline.scope_of(self.store.records, chosen, scope or Scope(), sessions),
+            **pipeline.scope_of(self.store.records, chosen, place(scope), several(sessions, "sessions")),
             types=(type,) if isinstance(type, str) else tuple(type or ()),
-            tags=tuple(tags),
+            tags=several(tags, "tags"),
             after=_moment(after),
             before=_moment(before),
-            exclude=frozenset(exclude),
-            only=None if only is None else frozenset(only),
+            exclude=frozenset(several(exclude, "exclude")),
+            only=None if only is None else frozenset(several(only, "only")),
         )
         question = parse(
             query,
@@ -313,13 +312,13 @@ class Engine(AbstractContextManager["Engine"]):
         cursor: str | None = None,
     ) -> list[Memory]:
         """Memories newest first; `cursor` is the id of the last one of the previous page."""
-        where = scope or Scope()
+        where = place(scope)
         wanted = Filter(
             namespace=where.namespace,
             project=where.project,
             sessions=(where.session,) if where.session else (),
             types=(type,) if isinstance(type, str) else tuple(type or ()),
-            tags=tuple(tags),
+            tags=several(tags, "tags"),
             after=_moment(after),
             before=_moment(before),
         )
@@ -417,9 +416,7 @@ class Engine(AbstractContextManager["Engine"]):
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # --- inside -----------------------------------------------------------------------------------------------------
@@ -428,6 +425,8 @@ class Engine(AbstractContextManager["Engine"]):
         self, name: str | None, options: Mapping[str, Any] | None, rerank: bool | None
     ) -> tuple[Profile, tuple[str, ...]]:
         """The profile asked for with live settings and single options applied, or its form without vectors."""
+        if self._closed:
+            raise StoreUnavailable("the store is closed", "open it again")
         asked = name or self.settings.profile
         plain = profiles.load(asked, self.settings.profiles)
         notes: tuple[str, ...] = (self._note,) if self._note else ()

@@ -309,3 +309,32 @@ def test_the_store_may_call_the_background_thread(tmp_path: Path, monkeypatch: p
             time.sleep(0.01)
     with Engine(replace(open_memory(), subscribe=calls.append), load(home=tmp_path), background=False):
         assert len(calls) == 1  # whoever does not work is not called
+
+
+def test_one_text_where_several_are_meant_is_refused_not_spelled_out(engine: Engine) -> None:
+    """`tags="db"` would be the tags d and b, `exclude=id` would exclude nothing."""
+    asked: list[tuple[str, Callable[[], object]]] = [
+        ("tags", lambda: engine.remember("we run postgres", tags="db")),
+        ("tags", lambda: engine.recall("postgres", tags="db")),
+        ("tags", lambda: engine.list(tags="db")),
+        ("exclude", lambda: engine.recall("postgres", exclude="01jv3m8x0c9k4q2r5t7w9yabcd")),
+        ("only", lambda: engine.recall("postgres", only="01jv3m8x0c9k4q2r5t7w9yabcd")),
+        ("sessions", lambda: engine.recall("postgres", sessions="s1")),
+        ("ids", lambda: engine.forget(["01jv3m8x0c9k4q2r5t7w9yabcd"])),  # type: ignore[arg-type]
+        ("scope", lambda: engine.recall("postgres", scope="shop")),  # type: ignore[arg-type]
+        ("scope", lambda: engine.list(scope="shop")),  # type: ignore[arg-type]
+    ]
+    for field, ask in asked:
+        with pytest.raises(recollect.InvalidInput) as refused:
+            ask()
+        assert (refused.value.field, bool(refused.value.hint)) == (field, True)
+    assert engine.list() == []
+
+
+def test_a_closed_memory_says_so(opened: Open) -> None:
+    engine = opened()
+    engine.remember("here today")
+    engine.close()
+    for ask in (lambda: engine.recall("today"), lambda: engine.remember("gone"), engine.list, engine.stats):
+        with pytest.raises(recollect.StoreUnavailable, match="closed"):
+            ask()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import DEFAULT_NAMESPACE, Memory
+from recollect.domain.memory import DEFAULT_NAMESPACE, Memory, Scope
 from recollect.domain.query import Node
 from recollect.domain.times import whole_milliseconds
 
@@ -100,15 +101,30 @@ class Question:
     """What the parser left out because of its bounds, in words, for the trace."""
 
 
+def several(values: Iterable[str], field: str) -> tuple[str, ...]:
+    """The texts; a single one is refused, because it would be taken letter by letter."""
+    if isinstance(values, str):
+        raise InvalidInput(f"{field} must be a list of texts", f'such as ["{values[:40]}"]', field)
+    return tuple(values)
+
+
+def place(scope: Scope | None) -> Scope:
+    """The scope, or everything of the default namespace."""
+    if scope is not None and not isinstance(scope, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("scope must be a Scope", 'such as Scope(project="shop")', "scope")
+    return scope or Scope()
+
+
 def check_request(query: str, limit: int | None, mode: str, sort_by: str, budget_tokens: int | None) -> None:
     """Refuse what nobody can be asked, before anything is looked for."""
     if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput("the query must be a text", "", "query")
+        raise InvalidInput("the query must be a text", "give a string", "query")
     if limit is not None and not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInput(f"limit must lie between 1 and {MAX_LIMIT}, not {limit}", "", "limit")
+        hint = "leave it out for the profile's own limit"
+        raise InvalidInput(f"limit must lie between 1 and {MAX_LIMIT}, not {limit}", hint, "limit")
     if mode not in MODES:
         raise InvalidInput(f"unknown mode {mode!r}", f"allowed: {', '.join(MODES)}", "mode")
     if sort_by not in SORTS:
         raise InvalidInput(f"unknown sort_by {sort_by!r}", f"allowed: {', '.join(SORTS)}", "sort_by")
     if budget_tokens is not None and budget_tokens < 1:
-        raise InvalidInput("budget_tokens must be at least 1", "", "budget_tokens")
+        raise InvalidInput("budget_tokens must be at least 1", "leave it out for no budget", "budget_tokens")

@@ -40,7 +40,7 @@ and what is returned. No code knows a profile by name. Ask for one with `recall(
 
 ## Your own
 
-Put `my-team.toml` into the `profiles` folder of the home folder (`recollect stats` prints where that is), or pass the
+Put `my-team.toml` into the `profiles` folder of the home folder (`recollect doctor` prints where that is), or pass the
 path of a file. Start from another profile and change what you need:
 
 ```toml

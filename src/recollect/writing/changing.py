@@ -49,6 +49,8 @@ def update(
 
 def forget(store: Store, ids: Sequence[str]) -> int:
     """Erase these memories, all or none (NotFound); their texts do not come back by import or capture."""
+    if not all(isinstance(id, str) for id in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("an id is a text", "forget(a, b), or forget(*ids) for a list", "ids")
     wanted = list(dict.fromkeys(ids))
     if len(wanted) > MAX_IDS:
         raise InvalidInput(f"{len(wanted)} ids are more than {MAX_IDS}", "forget them in several calls", "ids")
