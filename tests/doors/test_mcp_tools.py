@@ -36,6 +36,19 @@ def test_every_tool_answers_in_both_protocol_generations(engine: Engine, mode: s
     visit(build_server(engine), work, mode=mode)
 
 
+def test_nothing_found_says_what_is_not_yet_found_by_meaning(engine: Engine) -> None:
+    """Right after a write a model would otherwise believe that nothing was kept."""
+    engine.remember("Deploys happen on Tuesdays")
+
+    async def work(at: Visit) -> None:
+        for tool, words in (("memory_search", {"query": "zebra"}), ("memory_recall", {"context": "zebra"})):
+            assert "1 memory waits for its embedding" in (await at.call(tool, **words))["notes"][0]
+            assert "1 memory waits for its embedding" in await at.text(tool, **words)
+        assert (await at.call("memory_search", query="deploys"))["notes"] == []
+
+    visit(build_server(engine), work)
+
+
 def test_results_are_the_documents_of_the_other_doors(engine: Engine) -> None:
     receipt = engine.remember("Deploys happen on Tuesdays", type="decision", tags=["ops"], scope=Scope(project="shop"))
     other = engine.remember("Deploys need two approvals", metadata={"path": "docs/deploy.md"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from mcp_types import CallToolResult
@@ -85,7 +86,7 @@ class Reading:
         if not explain:
             document["hits"] = [{name: hit[name] for name in hit if name not in REASONS} for hit in document["hits"]]
             del document["dropped"], document["trace"]
-        return views.result(document, views.fenced_recall(answer) or NOTHING)
+        return views.result(document, views.fenced_recall(answer) or _nothing(answer))
 
     def memory_recall(
         self,
@@ -120,7 +121,7 @@ class Reading:
             "notes": list(answer.trace.notes),
             "confidence": answer.trace.confidence,
         }
-        return views.result(document, rendered or NOTHING)
+        return views.result(document, rendered or _nothing(answer))
 
     def memory_expand(self, id: given.Id) -> Annotated[CallToolResult, results.ExpandResult]:
         """Show one memory in full, with all its fields, its links and the memories they lead to.
@@ -193,7 +194,21 @@ class Reading:
         if not query.strip():
             raise InvalidInput("there is nothing to look for", "give some words, or use memory_list", "query")
         named = checked_profile(profile)
-        return views.visible_recall(self._door.engine.recall(query, profile=named, **asked))
+        return self._with_waiting(views.visible_recall(self._door.engine.recall(query, profile=named, **asked)))
+
+    def _with_waiting(self, answer: Recall) -> Recall:
+        """An answer without hits that tells what cannot be found by meaning yet."""
+        progress = None if answer.hits else self._door.engine.embedding_progress()
+        if progress is None or not progress.pending:
+            return answer
+        count = progress.pending
+        waiting = "1 memory waits for its embedding" if count == 1 else f"{count} memories wait for their embeddings"
+        note = f"{waiting} and can be found by words only: try again shortly, or with words of the text"
+        return replace(answer, trace=replace(answer.trace, notes=(*answer.trace.notes, note)))
+
+
+def _nothing(answer: Recall) -> str:
+    return " ".join((NOTHING, *(f"{note[:1].upper()}{note[1:]}." for note in answer.trace.notes)))
 
 
 def checked_profile(profile: str | None) -> str | None:
