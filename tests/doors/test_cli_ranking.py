@@ -250,3 +250,15 @@ def test_models_test_compares_like_with_unlike(cli: Any, monkeypatch: pytest.Mon
     assert result["sound"] is (result["like"] > result["unlike"])
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
     assert cli("models", "test", "--json").document["error"]["type"] == "ModelUnavailable"
+
+
+def test_what_is_switched_off_is_not_told_to_be_fetched(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RECOLLECT_EMBEDDER")
+    assert "embedded by" not in cli("models", "use", "none").err
+    tested, told = cli("models", "test"), cli("doctor").out
+    assert (tested.code, "recollect models use default" in tested.err, "recollect models use default" in told) == (
+        1,
+        True,
+        True,
+    )
+    assert "fetch" not in tested.err + told

@@ -146,3 +146,27 @@ def test_link_and_pin(cli: Any) -> None:
     assert cli("pin", new, "--json").document["pinned"] is True
     assert cli("pin", new, "--off", "--json").document["pinned"] is False
     assert cli("link", new, "adores", old).code == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(b"caf\xe9", "not UTF-8"), (b"nul \0 here", "NUL"), (b"x" * 1_100_000, "bytes, more than")]
+)
+def test_a_line_of_standard_input_that_cannot_be_kept_is_named_and_nothing_is_written(
+    process: Any, cli: Any, monkeypatch: pytest.MonkeyPatch, wrong: bytes, told: str
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8:strict")
+    lines = b"\n".join(b"memory number %d" % number for number in range(300)) + b"\n\n" + wrong
+    done = process("remember", "-", "--quiet", input=lines)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"line 302: " in done.stderr and told.encode() in done.stderr
+    assert cli("list", "--json").document["memories"] == []
+
+
+def test_more_than_can_be_read_at_once_is_refused_not_cut(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.doors.cli import remembering
+
+    monkeypatch.setattr(remembering, "MAX_INPUT_BYTES", 20)
+    refused = cli("remember", "-", "--json", input="the first line\nthe second line\n")
+    assert (refused.code, "recollect import" in refused.document["error"]["hint"]) == (2, True)
+    assert cli("list", "--json").document["memories"] == []
+    assert cli("remember", "-", input="a short line\n").code == 0

@@ -126,7 +126,8 @@ def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any],
     if not findings:
         run.show("nothing wrong with the store")
     if facts["embedding"]["model"] is None:
-        run.show("no model: recall works by words alone; `recollect models fetch` adds meaning")
+        step = "use default" if run.settings.embedder == "none" else "fetch"
+        run.show(f"no model: recall works by words alone; `recollect models {step}` adds meaning")
     elif facts["embedding"]["pending"]:
         run.show(f"{facts['embedding']['pending']} memories wait for their embedding: run `recollect upkeep`")
     if facts.get("concepts", {}).get("failed"):

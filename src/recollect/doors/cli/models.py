@@ -197,7 +197,7 @@ def use(
         run.emit({"role": chosen, "choice": choice, "config": str(path)})
         return
     run.say(f"{chosen}: {choice}  (in {path})")
-    if chosen == "embedder":
+    if chosen == "embedder" and choice != "none":
         run.note("memories without a vector of this model are embedded by `recollect reindex` and in the background")
 
 
@@ -245,7 +245,7 @@ def test(
 
 def _compare(embedder: Any) -> dict[str, Any]:
     if embedder is None:
-        raise ModelUnavailable("there is no embedder", "run `recollect models fetch`")
+        raise ModelUnavailable("the embedder is switched off", "run `recollect models use default`")
     query, like, unlike = SAMPLE
     began = perf_counter()
     asked = embedder.embed_query(query)

@@ -6,10 +6,12 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.domain.errors import InvalidInput
 from recollect.doors.cli import options
 from recollect.doors.cli.session import Session, current, one_line
 from recollect.doors.wire import plain, receipt_to_dict
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from recollect.engine import Engine
 
 MARKER = re.compile(r"^\s*(?:[-*>]\s*)?\[MEMORY\]", re.MULTILINE | re.IGNORECASE)
-MAX_INPUT_CHARACTERS = 64 * 1024 * 1024
+MAX_INPUT_BYTES = 64 * 1024 * 1024
 
 ABOUT_ACTIONS = {
     "added": "remembered",
@@ -80,7 +82,7 @@ def remember(
     if list(text) == ["-"]:
         if key is not None:
             raise typer.BadParameter("a key names one memory, standard input may hold many", param_hint="--key")
-        given = sys.stdin.read(MAX_INPUT_CHARACTERS)
+        given = _standard_input()
         with run.engine() as engine:
             _many(run, engine, given, shared, not no_dedupe, not no_wait)
         return
@@ -95,15 +97,22 @@ def remember(
 
 def _many(run: Session, engine: Engine, text: str, shared: dict[str, Any], dedupe: bool, wait: bool) -> None:
     """Lines or markers; one receipt each."""
-    from recollect.writing import Draft, as_moment
+    from recollect.writing import Draft, as_moment, to_memory
 
     if MARKER.search(text):
         receipts: Sequence[Receipt] = engine.capture(text, scope=shared["scope"], source=shared["source"])
     else:
         created_at = None if shared["created_at"] is None else as_moment(shared["created_at"])
         fixed: dict[str, Any] = {**shared, "created_at": created_at}
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        receipts = engine.remember_many([Draft(content=line, **fixed) for line in lines], dedupe=dedupe)
+        lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        drafts = [Draft(content=line, **fixed) for _, line in lines]
+        # All are looked at before the first is written: whoever mends the input can send all of it again.
+        for (number, _), draft in zip(lines, drafts):
+            try:
+                to_memory(draft, id="checked", now=datetime.now(UTC), policy=engine.policy)
+            except InvalidInput as error:
+                raise InvalidInput(f"line {number}: {error.message}", error.hint, error.field) from error
+        receipts = engine.remember_many(drafts, dedupe=dedupe)
     counts = Counter(one.action for one in receipts)
     if run.json:
         run.emit(
@@ -114,6 +123,20 @@ def _many(run: Session, engine: Engine, text: str, shared: dict[str, Any], dedup
             run.say(_line(one))
         run.note(", ".join(f"{count} {action}" for action, count in sorted(counts.items())) or "nothing to remember")
     run.drain(engine, wait)
+
+
+def _standard_input() -> str:
+    """All of it, or InvalidInput: what is cut off or no text would be lost without a word."""
+    given = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(given) > MAX_INPUT_BYTES:
+        raise InvalidInput(
+            f"more than {MAX_INPUT_BYTES:,} bytes", "write them to a file: `recollect import FILE`", "TEXT"
+        )
+    try:
+        return given.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = given.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"line {line}: not UTF-8", "convert it first, as with iconv", "TEXT") from error
 
 
 def _line(receipt: Receipt) -> str:
