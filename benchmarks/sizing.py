@@ -124,7 +124,7 @@ def _on_paper(results: dict[str, Any], one: dict[str, Any], embedding: float) ->
         f"- Memory for indexes and tokens: {hot:.0f} bytes × 10⁹ = {hot / 1000:.1f} TB: {servers} PostgreSQL servers"
         f" with {SERVER_GB} GB each ({fitting} a server), tenants shared out among them.",
         f"- Writing, vectors and indexes: {_hours(each, BILLION)} CPU hours; on {servers} servers with 8 cores each"
-        f" {each * BILLION / 3.6e6 / servers / 8:.0f} hours.",
+        f" {_hours(each / servers / 8, BILLION)} hours.",
         f"- Embedding on the CPU: {_hours(embedding, BILLION)} CPU hours; this is the part for which one rents GPUs, or"
         " a model behind a URL.",
         f"- A recall costs what a recall in its own shard costs: {fitting} are beyond what was measured here; measure"
