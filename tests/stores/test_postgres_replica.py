@@ -172,7 +172,7 @@ def test_the_standby_is_reached_as_the_primary_is_but_for_the_host(given: str, h
     assert (found["user"], found["password"], found["dbname"]) == ("me", "secret", "memories")
 
 
-@pytest.mark.parametrize("option", ["replica=", "reads=mine"])
+@pytest.mark.parametrize("option", ["replica=", "reads=mine", "bm25=theirs"])
 def test_a_wrong_option_is_refused(option: str) -> None:
     with pytest.raises(InvalidInput):
         parsed(f"postgresql://host/db?{option}")

@@ -1,4 +1,7 @@
-"""Look-alike words: whatever pairs of trigrams find, it is what looking at every word would have found."""
+"""Look-alike words: whatever pairs of trigrams find, it is what looking at every word would have found.
+
+And what becomes of an address that asks for a BM25 extension where there is none; with one, see `make postgres-17`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ import pytest
 
 from recollect.domain.changes import Put
 from recollect.domain.memory import Memory
+from recollect.domain.query import Or, Term
+from recollect.domain.question import Filter
 from recollect.ports import Store
 from recollect.stores.memory import open_memory
+from recollect.stores.postgres import ranked
+from recollect.stores.postgres.opening import open_postgres
 
 pytestmark = pytest.mark.postgres
 
@@ -46,3 +53,17 @@ def test_pairs_of_trigrams_lose_no_word(store: Store, minimum: float) -> None:
         assert store.text.similar(word, minimum, 12) == expected, word
         found += len(expected)
     assert found > 70
+
+
+def test_without_an_extension_for_bm25_our_own_finder_answers_and_the_store_says_so(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranked, "DETECTED", f"{ranked.DETECTED} AND false")
+    monkeypatch.setattr(ranked, "LEAST", 1)
+    store = open_postgres(f"{address}&bm25=extension")
+    store.records.write([Put(Memory(f"m{number}", f"alpha beta{number}")) for number in range(30)])
+    assert store.care.tidy()["indexed"] == 0
+    assert store.care.stats().engine_version.endswith(", no BM25 extension")
+    assert store.text is not None
+    assert set(store.text.match(Or((Term("beta7"), Term("beta8"))), Filter(), 5).ids) == {"m7", "m8"}
+    store.close()

@@ -14,8 +14,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 from recollect.domain.errors import InvalidInput
 
 SCHEMES = ("postgresql://", "postgres://")
-OWN_OPTIONS = ("schema", "namespace", "role", "pool", "replica", "reads")
+OWN_OPTIONS = ("schema", "namespace", "role", "pool", "replica", "reads", "bm25")
 READS = ("own", "any")
+FINDERS = ("own", "extension")
 SECRET_OPTIONS = ("password", "sslpassword", "passfile")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 DEFAULT_SCHEMA = "recollect"
@@ -40,6 +41,8 @@ class Address:
     """Host (and port) of a standby that answers recalls; everything else is as in the address itself."""
     reads_own: bool = True
     """A recall sees what this store has written, even if the standby is late."""
+    bm25: str = "own"
+    """Who finds candidates by words: our own finder, or beside it an extension of the server."""
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
@@ -68,6 +71,8 @@ def parsed(target: str) -> Address:
         raise InvalidInput("replica is empty", "name the standby's host, or leave the option out", "replica")
     if own.get("reads", "own") not in READS:
         raise InvalidInput("reads must be own or any", "own: a recall sees this store's writes", "reads")
+    if own.get("bm25", "own") not in FINDERS:
+        raise InvalidInput("bm25 must be own or extension", "own: no extension of the server is used", "bm25")
     return Address(
         conninfo=urlunsplit(parts._replace(query=urlencode(rest, quote_via=quote))),
         shown=masked(target),
@@ -77,6 +82,7 @@ def parsed(target: str) -> Address:
         pool=int(size),
         replica=own.get("replica"),
         reads_own=own.get("reads", "own") == "own",
+        bm25=own.get("bm25", "own"),
     )
 
 

@@ -17,6 +17,7 @@ from recollect.stores.postgres.connection import Connection, Server, one, rows, 
 from recollect.stores.postgres.ledger import Writing, totals
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import EXACT_SCOPE, INDEXED_DIMENSIONS, has_index, index_name
+from recollect.stores.postgres.ranked import Ranked
 from recollect.stores.postgres.records import transact
 from recollect.stores.postgres.repairs import repair_all
 
@@ -26,9 +27,10 @@ CHECK_S = 600.0
 class PostgresCare:
     """The Care port."""
 
-    def __init__(self, server: Server, tokens: Tokens) -> None:
+    def __init__(self, server: Server, tokens: Tokens, ranked: Ranked) -> None:
         self._server = server
         self._tokens = tokens
+        self._ranked = ranked
 
     def stats(self) -> StoreStats:
         return self._server.read(self._stats)
@@ -51,7 +53,7 @@ class PostgresCare:
                 (f'"{schema}"',),
             ),
             schema_version=one(connection, "SELECT max(version) FROM versions"),
-            engine_version=f"PostgreSQL {engine}, pgvector {vector}",
+            engine_version=f"PostgreSQL {engine}, pgvector {vector}, {self._ranked.described(connection)}",
             types=dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")),
             projects=dict(
                 rows(
@@ -87,7 +89,7 @@ class PostgresCare:
             for table in (stale := self._server.read(_stale_tables)):
                 connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(self._server.address.schema, table)))
         indexed = sum(self._build_index(*model) for model in self._server.read(_large_models))
-        return {"analyzed": len(stale), "indexed": indexed}
+        return {"analyzed": len(stale), "indexed": indexed + self._ranked.keep()}
 
     def _build_index(self, model: int, dimension: int) -> int:
         """Build the HNSW index of a model that has outgrown scanning, without stopping anybody's writes.

@@ -14,6 +14,7 @@ from recollect.stores.postgres.connection import Server
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.links import PostgresLinks
 from recollect.stores.postgres.listening import Listener
+from recollect.stores.postgres.ranked import Ranked
 from recollect.stores.postgres.records import PostgresRecords
 from recollect.stores.postgres.replica import Reads, open_replica
 from recollect.stores.postgres.schema import MIGRATIONS, Migration, prepare
@@ -46,6 +47,7 @@ def open_postgres(
         raise
     tokens = Tokens()
     reads = Reads(server, open_replica(server, search_s))
+    ranked = Ranked(server)
     vectors = PostgresVectors(server, reads, tokens, clock)
     listener = Listener(server.address)
 
@@ -59,8 +61,8 @@ def open_postgres(
 
     return Store(
         records=PostgresRecords(server, reads, tokens),
-        care=PostgresCare(server, tokens),
-        text=PostgresText(reads, tokens),
+        care=PostgresCare(server, tokens, ranked),
+        text=PostgresText(reads, tokens, ranked.attempt),
         vectors=vectors,
         links=PostgresLinks(reads),
         close=close,

@@ -6,7 +6,7 @@ The counts come from the token streams of the candidates; the lexical leg turns 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -81,12 +81,18 @@ class Way:
     values: tuple[Any, ...]
 
 
+Rows: TypeAlias = list[tuple[Any, ...]]
+Attempt: TypeAlias = Callable[[Connection, Search, Callable[[Way], Rows]], tuple[str, Rows]]
+"""Another finder that is asked first: how it was asked, and what it found."""
+
+
 class PostgresText:
     """The TextIndex port."""
 
-    def __init__(self, reads: Reads, tokens: Tokens) -> None:
+    def __init__(self, reads: Reads, tokens: Tokens, attempt: Attempt) -> None:
         self._reads = reads
         self._tokens = tokens
+        self._attempt = attempt
 
     def match(self, query: Node, filter: Filter, limit: int, weights: Sequence[float] = (1.0, 1.0)) -> TextMatches:
         if len(weights) != 2 or not all(math.isfinite(weight) for weight in weights):
@@ -186,15 +192,14 @@ class PostgresText:
     def _columns(self, content: str, tags: Sequence[str]) -> tuple[list[str], list[str]]:
         return self._tokens.tokens(content), self._tokens.tokens(" ".join(tags))
 
-    def _find(self, connection: Connection, search: Search) -> tuple[str, list[tuple[Any, ...]]]:
+    def _find(self, connection: Connection, search: Search) -> tuple[str, Rows]:
         """Ids and token streams of the candidates, and the tsquery that found them."""
         scope = conditions(search.filter)
         unsure = any(run.open_end and run.tokens for run in search.runs.values())
         columns = "m.id, t.content_tokens, t.tokens" + (", m.content, m.tags" if unsure else "")
-        text, kept = "", list[tuple[Any, ...]]()
-        for way in _ways(search):
-            text = way.text
-            kept = rows(
+
+        def fetch(way: Way) -> Rows:
+            return rows(
                 connection,
                 # One by one through the primary keys, whatever the planner believes about tables it has not seen yet.
                 f"SELECT {columns} FROM {way.call} n (number),"
@@ -203,12 +208,16 @@ class PostgresText:
                 (*way.values, search.filter.namespace, *scope.values),
                 binary=True,
             )
+
+        text, kept = self._attempt(connection, search, fetch)
+        for way in _ways(search):
             if len(kept) >= search.limit:
                 break
+            text, kept = way.text, fetch(way)
         return text, kept
 
     def _count(
-        self, kept: list[tuple[Any, ...]], asked: Sequence[Unit], search: Search
+        self, kept: Rows, asked: Sequence[Unit], search: Search
     ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64]]:
         """Ids, lengths and counts of those candidates that truly match, by their token streams."""
         every = list(search.runs)
@@ -222,7 +231,7 @@ class PostgresText:
         lengths = np.array([len(kept[at][2]) // TOKEN_BYTES - 2 for at in true.tolist()], dtype=np.float64)
         return tuple(kept[at][0] for at in true.tolist()), lengths, counts[true][:, chosen]
 
-    def _counts(self, kept: list[tuple[Any, ...]], every: Sequence[Unit], search: Search) -> NDArray[np.float64]:
+    def _counts(self, kept: Rows, every: Sequence[Unit], search: Search) -> NDArray[np.float64]:
         counts = np.zeros((len(kept), len(every), 2), dtype=np.float64)
         if not kept:
             return counts
@@ -278,8 +287,7 @@ def _ways(search: Search) -> Iterator[Way]:
     if not (proved and alternatives and isinstance(search.query, Or)):
         yield _all_of(search, whole.text, most)
         return
-    common = _common(search, alternatives)
-    rare = [unit for unit in alternatives if unit not in common]
+    rare = rarer(search, alternatives)
     alone = _alone(search, rare)
     yield _any_of(search, most, rare, alone, alternatives)
     if len(alone) < len(alternatives):
@@ -295,8 +303,8 @@ def _alone(search: Search, finding: Sequence[Unit]) -> list[Unit]:
     return [unit for place, (unit, count) in enumerate(zip(ordered, together)) if not place or count <= ALONE_POSTINGS]
 
 
-def _common(search: Search, flat: Sequence[Unit]) -> set[Unit]:
-    """The units that are left to counting: the common ones, as long as three others find."""
+def rarer(search: Search, flat: Sequence[Unit]) -> list[Unit]:
+    """The units that find: all but the common ones, which are left to counting as long as three others find."""
     present = sorted((unit for unit in flat if search.held[unit] > 0), key=lambda unit: search.held[unit])
     most = max(FOUND_POSTINGS, int(FOUND_SHARE * search.documents))
     left_out, together = set[Unit](), 0
@@ -304,7 +312,7 @@ def _common(search: Search, flat: Sequence[Unit]) -> set[Unit]:
         together += search.held[unit]
         if place >= LEAST_FINDERS and together > most:
             left_out.add(unit)
-    return left_out
+    return [unit for unit in flat if unit not in left_out]
 
 
 def _conjunctive_phrases(search: Search) -> list[bytes] | None:
@@ -325,7 +333,7 @@ def _all_of(search: Search, text: str, most: int | None) -> Way:
         query,
         _conjunctive_phrases(search) or [],
         [unit_query(search.runs[unit]).text for unit in units_found],
-        [_weight(search, unit) for unit in units_found],
+        [rarity(search, unit) for unit in units_found],
         search.average_length,
         most,
         *_unindexed(search.filter),
@@ -344,7 +352,7 @@ def _any_of(search: Search, most: int, finding: Sequence[Unit], alone: Sequence[
         queries.append(" & ".join([unit_query(search.runs[unit]).text, *demands, *scope]))
     values = (
         [*queries, " & ".join([quoted(ENDLESS), *scope])],
-        [*(_weight(search, unit) for unit in finding), sum(_weight(search, unit) for unit in finding)],
+        [*(rarity(search, unit) for unit in finding), sum(rarity(search, unit) for unit in finding)],
         search.average_length,
         most,
         *_unindexed(search.filter),
@@ -353,7 +361,7 @@ def _any_of(search: Search, most: int, finding: Sequence[Unit], alone: Sequence[
     return Way(" | ".join(queries), call, values)
 
 
-def _weight(search: Search, unit: Unit) -> float:
+def rarity(search: Search, unit: Unit) -> float:
     """The rarity of a unit, as BM25 has it."""
     held = search.held[unit]
     return max(math.log(max((search.documents - held + 0.5) / (held + 0.5), 1e-300)), 1e-6)
