@@ -18,6 +18,7 @@ PACKAGES = (
     "apsw",
     "onnxruntime",
     "bm25s",
+    "rank-bm25",
     "tantivy",
     "usearch",
     "hnswlib",

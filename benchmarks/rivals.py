@@ -9,6 +9,7 @@ import importlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from benchmarks.stores import reciprocal
 from benchmarks.timing import Once, each
 
 TOP = 50
+SCORED_TEXTS = 100_000
+"""rank_bm25 takes seconds for a question among more."""
 Question = tuple[int, str]
 Ask = Callable[[Question], list[int]]
 """From the number and the words of a question to row numbers, best first."""
@@ -139,9 +142,24 @@ def _lancedb(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
     return {"hybrid": ask}
 
 
+def _rank_bm25(corpus: Corpus) -> Ask:
+    """What is mostly put beside a vector store in Python: it scores every text, in numpy."""
+    rank_bm25: Any = importlib.import_module("rank_bm25")
+    index = rank_bm25.BM25Okapi([text.lower().split() for text in _texts(corpus)])
+
+    def ask(question: Question) -> list[int]:
+        scores = index.get_scores(question[1].lower().split())
+        best = np.argpartition(-scores, TOP)[:TOP]
+        return [int(row) + 1 for row in best[np.argsort(-scores[best])]]
+
+    return ask
+
+
 def _chroma(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
     chromadb: Any = importlib.import_module("chromadb")
-    words = _bm25s(corpus, meaning, folder)["words"]
+    words = {"bm25s": _bm25s(corpus, meaning, folder)["words"]}
+    if corpus.size <= SCORED_TEXTS:
+        words["rank_bm25"] = _rank_bm25(corpus)
     box = chromadb.PersistentClient(str(folder)).create_collection(
         "memories", metadata={"hnsw:space": "ip"}, embedding_function=None
     )
@@ -151,11 +169,11 @@ def _chroma(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
         ids = [str(row + 1) for row in range(some.start, some.stop)]
         box.add(ids=ids, embeddings=meaning.vectors[some], documents=texts[some])
 
-    def ask(question: Question) -> list[int]:
+    def ask(question: Question, by_words: Ask) -> list[int]:
         found = box.query(query_embeddings=[meaning.questions[question[0]]], n_results=TOP)
-        return reciprocal([words(question), [int(id) for id in found["ids"][0]]])
+        return reciprocal([by_words(question), [int(id) for id in found["ids"][0]]])
 
-    return {"vectors, with bm25s for words": ask}
+    return {f"vectors, with {name} for words": partial(ask, by_words=one) for name, one in words.items()}
 
 
 class Given:
