@@ -9,7 +9,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import pytest
@@ -52,6 +52,9 @@ def test_settings_are_read_back(tmp_path: Path) -> None:
     }
     with pytest.raises(StoreUnavailable, match="kept"):
         set_pragma(connection, "no_such_pragma", 1)
+    assert cast(apsw.Connection, connection).config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1), (
+        "plans are made again and again"
+    )
     connection.close()
 
 
