@@ -101,14 +101,14 @@ def _insert(entries: Sequence[Entry], tokens: Sequence[Tokens], writing: Writing
 
 def _between_turns(memories: Sequence[Memory], places: Sequence[int], writing: Writing) -> list[int]:
     """The rows of new turns in conversations of which later turns were there before."""
-    begins: dict[tuple[str, str], int] = {}
-    for memory in memories:
-        if memory.type == EPISODE and memory.scope.session is not None:
-            place, moment = (memory.scope.namespace, memory.scope.session), to_ms(memory.created_at)
-            begins[place] = min(moment, begins.get(place, moment))
+    turns = [(row, new) for row, new in zip(places, memories) if new.type == EPISODE and new.scope.session is not None]
+    begins: dict[tuple[str, str | None], int] = {}
+    for _, new in turns:
+        place, moment = (new.scope.namespace, new.scope.session), to_ms(new.created_at)
+        begins[place] = min(moment, begins.get(place, moment))
     sql = "SELECT EXISTS (SELECT 1 FROM memories WHERE namespace = ? AND session = ? AND created_at >= ? AND row < ?)"
     known = {place for place, moment in begins.items() if one(writing.connection, sql, (*place, moment, places[0]))}
-    return [row for row, new in zip(places, memories) if (new.scope.namespace, new.scope.session) in known]
+    return [row for row, new in turns if (new.scope.namespace, new.scope.session) in known]
 
 
 def _sum_up(caller: Entries, writing: Writing) -> None:
