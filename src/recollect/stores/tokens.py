@@ -127,6 +127,14 @@ class Tokenizer:
         stems = self._run(self._stem, word, apsw.FTS5_TOKENIZE_DOCUMENT)
         return (piece(stems[0]), stems[0]) if len(stems) == 1 else None
 
+    def pieces(self, words: Sequence[str]) -> list[bytes] | None:
+        """The hashes of folded words' terms, in one go where all are ASCII; None as `stem` says None."""
+        joined = " ".join(words)
+        if joined.isascii():
+            return [piece(term) for term in self._run(self._stem, joined, apsw.FTS5_TOKENIZE_DOCUMENT)]
+        found = [stem[0] for word in words if (stem := self.stem(word)) is not None]
+        return found if len(found) == len(words) else None
+
     def _whole(self, content: str, tags: str, words: frozenset[str]) -> Text:
         """The slow way, which trusts nothing but the tokenizer on the whole text."""
         first, second = self.tokens(content), self.tokens(tags)

@@ -22,6 +22,8 @@ from recollect.stores.tokens import BOUNDARY, CACHED_WORDS, NARROW_BYTES, TOKEN_
 
 AT_ONCE = 100
 """So many texts are read before another thread may."""
+UNKNOWN = b""
+"""Stands for the hash of a word that was not met before."""
 
 
 class Tokens(NamedTuple):
@@ -43,20 +45,15 @@ class Reading:
 
 
 class _Pieces(dict[str, bytes]):
-    """The hash of each word that was met; one that was not is learned on the way."""
+    """The hash of each word that was met; others are noted, as often as they are asked for, and hashed in one go."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self) -> None:
         super().__init__({BOUNDARY: bytes(TOKEN_BYTES)})
-        self._tokenizer = tokenizer
-        self.learned: set[str] = set()
+        self.unknown: list[str] = []
 
     def __missing__(self, word: str) -> bytes:
-        found = self._tokenizer.stem(word)
-        if found is None:
-            raise _OddWord(word)
-        self.learned.add(word)
-        self[word] = found[0]
-        return found[0]
+        self.unknown.append(word)
+        return UNKNOWN
 
 
 class _OddWord(Exception):
@@ -70,7 +67,7 @@ class Lexicon:
         self._own = cast(Connection, apsw.Connection(":memory:"))
         self._tokenizer = Tokenizer(self._own)
         self._lock = threading.Lock()
-        self._pieces = _Pieces(self._tokenizer)
+        self._pieces = _Pieces()
         self._unlisted: set[str] = set()
         self._counted: dict[bytes, str] = {}
         self._alone: Reading | None = None
@@ -84,7 +81,7 @@ class Lexicon:
             some = columns[first : first + AT_ONCE]
             with self._lock:
                 if len(self._pieces) > CACHED_WORDS:
-                    self._pieces = _Pieces(self._tokenizer)
+                    self._pieces = _Pieces()
                     self._unlisted, self._alone = set(), None
                 try:
                     self._read(some, reading)
@@ -96,17 +93,14 @@ class Lexicon:
         every = self._tokenizer.columns(list(chain.from_iterable(columns)))
         if not self._unlisted:
             self._alone = reading
-        try:
-            pieces = list(map(self._pieces.__getitem__, every))
-        finally:
-            learned, self._pieces.learned = self._pieces.learned, set()
-            self._unlisted |= learned
-        reading.words |= learned
+        pieces = list(map(self._pieces.__getitem__, every))
+        reading.words |= self._learn(pieces)
         if self._alone is not reading:
             reading.words.update(filter(self._unlisted.__contains__, every))
         parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)
         low = parts[:, :2].tobytes()
-        ends: list[int] = np.flatnonzero(~parts.any(axis=1)).tolist()  # no hash is 0: of each text, two boundaries
+        empty = (parts[:, 0] | parts[:, 1] | parts[:, 2]) == 0
+        ends: list[int] = np.flatnonzero(empty).tolist()  # no hash is 0: of each text, two boundaries
         counted, start = frozenset(self._counted), 0
         for _, end, last in zip(columns, ends[::2], ends[1::2], strict=True):
             stream = low[NARROW_BYTES * start : NARROW_BYTES * last]
@@ -114,6 +108,20 @@ class Lexicon:
             if counted:
                 reading.terms.update([self._counted[held] for held in counted.intersection(pieces[start:last])])
             start = last + 1
+
+    def _learn(self, pieces: list[bytes]) -> set[str]:
+        """Put the hashes of words that were not met before where they are missing; those words."""
+        unknown, self._pieces.unknown = self._pieces.unknown, []
+        hashes = self._tokenizer.pieces(unknown)
+        if hashes is None:
+            raise _OddWord
+        place = -1
+        for word, hashed in zip(unknown, hashes, strict=True):
+            place = pieces.index(UNKNOWN, place + 1)
+            pieces[place] = self._pieces[word] = hashed
+        learned = set(unknown)
+        self._unlisted |= learned
+        return learned
 
     def _read_slowly(self, columns: Sequence[tuple[str, str]], reading: Reading) -> None:
         counted = frozenset(self._counted.values())
