@@ -111,6 +111,7 @@ class SameRows:
         writing = self._writing
         writing.ledger = Ledger()
         self._connection.execute("BEGIN IMMEDIATE")
+        writing.merge()
         apply(Put(memory), writing)
         writing.settle(writing.ledger)
         self._connection.execute("COMMIT")

@@ -75,8 +75,8 @@ def test_waiting_callers_share_one_commit(tmp_path: Path) -> None:
     store = open_sqlite(tmp_path / "s.db")
     writer: Writer = store.records._writer  # type: ignore[attr-defined]
     groups: list[int] = []
-    commit = writer._commit  # type: ignore[attr-defined]
-    writer._commit = lambda group: (groups.append(len(group)), commit(group))  # type: ignore[method-assign]
+    do = writer._do  # type: ignore[attr-defined]
+    writer._do = lambda group, writing: (groups.append(len(group)), do(group, writing))[1]  # type: ignore[method-assign]
     assert write_together(store, [[Put(note(f"n{place}", f"text {place}"))] for place in range(12)]) == [None] * 12
     assert groups == [1, 12]
     assert store.care.stats().memories == 12
@@ -241,4 +241,32 @@ def test_the_writer_merges_the_full_text_a_little_at_every_group(tmp_path: Path)
     assert max(segments) < 12
     assert store.care.check() == []
     look.close()
+    store.close()
+
+
+def test_merging_that_fails_is_told_to_whoever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, *(note(f"n{place}", f"text {place}") for place in range(16)))  # the next transaction begins with merging
+
+    def fail(writing: Writing) -> None:
+        raise apsw.FullError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Writing, "merge", fail)
+        with pytest.raises(StoreUnavailable, match="disk is full"):
+            put(store, note("lost", "not written"))
+    put(store, note("after", "works again"))
+    assert [memory.id for memory in store.records.fetch(["lost", "after"])] == ["after"]
+    assert store.care.check() == []
+    store.close()
+
+
+def test_changes_that_are_refused_after_merging_leave_nothing(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, *(note(f"n{place}", f"text {place}") for place in range(16)))
+    with pytest.raises(Conflict):
+        put(store, note("lost", "not written"), note("n0", "a second time"))
+    put(store, note("after", "works again"))
+    assert [memory.id for memory in store.records.fetch(["lost", "after"])] == ["after"]
+    assert store.care.check() == []
     store.close()

@@ -18,6 +18,8 @@ LOGGED_VECTORS = 20_000
 
 MERGED_FROM = 16
 """So many texts are indexed before the index is merged a bit: a page for each of them, which is more than it needs."""
+MOST_LEFT = 64
+"""A transaction with more texts merges by itself; otherwise that is left to the next one."""
 MOST_MERGED = 1_000
 
 
@@ -124,7 +126,9 @@ class Writing:
 
     def settle(self, ledger: Ledger) -> None:
         """Write the sums of the whole transaction, just before it commits."""
-        self._merge(ledger.indexed)
+        self._unmerged += ledger.indexed
+        if ledger.indexed > MOST_LEFT:
+            self.merge()
         execute = self.connection.execute
         for name, change in (("documents", ledger.documents), ("tokens", ledger.tokens)):
             if change:
@@ -161,13 +165,17 @@ class Writing:
                 "DELETE FROM vector_log WHERE sequence <= (SELECT max(sequence) FROM vector_log) - ?", (LOGGED_VECTORS,)
             )
 
-    def _merge(self, indexed: int) -> None:
+    @property
+    def is_unmerged(self) -> bool:
+        """Whether the last transactions have left something to `merge`."""
+        return self._unmerged >= MERGED_FROM
+
+    def merge(self) -> None:
         """Merge segments of the full-text index, a little at a time, so that no commit takes much longer than others.
 
         Left to itself FTS5 merges hundreds of pages at every tenth commit or so.
         """
-        self._unmerged += indexed
-        if self._unmerged >= MERGED_FROM:
+        if self.is_unmerged:
             pages, self._unmerged = min(self._unmerged, MOST_MERGED), 0
             self.connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('merge', ?)", (pages,))
 

@@ -143,43 +143,47 @@ class Writer:
             self._thread.start()
 
     def _loop(self) -> None:
-        """Until the line has ended.
-
-        Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
-        they would need on their own; a caller that is alone never waits.
-        """
+        """Until the line has ended."""
         callers, pause_s = 1, 0.0
         while True:
             self._line.wait(1)
-            self._line.wait(min(callers, GROUP_LIMIT), pause_s)
-            group = self._line.take(GROUP_LIMIT)
-            if not group:
+            if not self._line:
                 return
-            began = time.monotonic()
+            group: list[Job] = []
+            took_s = 0.0
             try:
-                self._commit(group)
+                took_s = self._commit(group, callers, pause_s)
             except BaseException as error:  # the thread must live: every caller waits for it
                 failure = translate(error) if isinstance(error, apsw.Error | UnicodeDecodeError) else error
+                group = group or self._line.take(GROUP_LIMIT)
                 for job in group:
                     job.error = job.error or failure
             callers = len(group) + len(self._line)
-            pause_s = min((time.monotonic() - began) / 2, LONGEST_PAUSE_S)
+            pause_s = min(took_s / 2, LONGEST_PAUSE_S)
             for job in group:
                 job.finished.release()
             if self._log is not None and self._writing is not None:
                 self._log.shorten(self._writing.connection)
 
-    def _commit(self, group: list[Job]) -> None:
+    def _commit(self, group: list[Job], callers: int, pause_s: float) -> float:
+        """Take those who wait into the group and make what they bring durable; the seconds that this took.
+
+        Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
+        they would need on their own; a caller that is alone never waits. What the last transactions have left to be
+        merged is merged while they come.
+        """
         with self._lend() as connection, self._gate.passage():
-            if self._writing is None:
-                self._writing = Writing(connection, self.lexicon)
-                if self._log is not None:
-                    self._log.watch(connection)
-            writing = self._writing
+            writing = self._writing or self._begin_with(connection)
             try:
+                if writing.is_unmerged:
+                    _begin(writing)
+                    writing.merge()
+                self._line.wait(min(callers, GROUP_LIMIT), pause_s)
+                group += self._line.take(GROUP_LIMIT)
+                began = time.monotonic()
                 total = self._do(group, writing)
                 if total is None:
-                    return
+                    return 0.0
                 writing.settle(total)
                 connection.execute("COMMIT")
             except BaseException:
@@ -191,6 +195,13 @@ class Writer:
                     self._before_purge()
                 with nullcontext() if self._log is None else self._log.alone:
                     purge(connection)
+            return time.monotonic() - began
+
+    def _begin_with(self, connection: Connection) -> Writing:
+        self._writing = Writing(connection, self.lexicon)
+        if self._log is not None:
+            self._log.watch(connection)
+        return self._writing
 
     def _do(self, group: list[Job], writing: Writing) -> Ledger | None:
         """Everybody's work in an open transaction, and its sums; None if there is nothing to commit."""
@@ -223,6 +234,9 @@ class Writer:
 
 
 def _begin(writing: Writing) -> None:
+    """Begin a transaction, if none was begun for merging."""
+    if writing.connection.in_transaction:
+        return
     writing.connection.execute("BEGIN IMMEDIATE")
     writing.refresh()
 
