@@ -270,3 +270,14 @@ def test_changes_that_are_refused_after_merging_leave_nothing(tmp_path: Path) ->
     assert [memory.id for memory in store.records.fetch(["lost", "after"])] == ["after"]
     assert store.care.check() == []
     store.close()
+
+
+def test_merging_while_callers_are_waited_for_ends_if_they_do_not_come_back(tmp_path: Path) -> None:
+    first, second = open_sqlite(tmp_path / "s.db"), open_sqlite(tmp_path / "s.db", wait_s=1.0)
+    texts = [[Put(note(f"{one}-{two}", f"text {one} {two}")) for two in range(8)] for one in range(3)]
+    assert write_together(first, [*texts]) == [None] * 3
+    put(second, note("other", "the gate is open, and no transaction is"))
+    first.close()
+    assert second.care.stats().memories == 25
+    assert second.care.check() == []
+    second.close()

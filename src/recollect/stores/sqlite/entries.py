@@ -39,12 +39,15 @@ def entries_of(changes: Sequence[Change]) -> list[Entry] | None:
 
     The writer then makes them one by one and finds out what is wrong.
     """
-    if not all(isinstance(change, Put) and change.expected_version is None for change in changes):
-        return None
+    each: list[Entry] = []
     try:
-        return [_entry(change) for change in changes if isinstance(change, Put)]
+        for change in changes:
+            if not isinstance(change, Put) or change.expected_version is not None:
+                return None
+            each.append(_entry(change))
     except (RecollectError, UnicodeEncodeError, OverflowError):
         return None
+    return each
 
 
 def read(each: Sequence[Entry], lexicon: Lexicon) -> Entries:

@@ -143,12 +143,19 @@ class Writer:
             self._thread.start()
 
     def _loop(self) -> None:
-        """Until the line has ended."""
+        """Until the line has ended.
+
+        Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
+        they would need on their own; a caller that is alone never waits. If the full-text index has to be merged, that
+        is done while they come.
+        """
         callers, pause_s = 1, 0.0
         while True:
-            self._line.wait(1)
-            if not self._line:
-                return
+            if callers < 2 or self._writing is None or not self._writing.is_unmerged:
+                self._line.wait(1)
+                if not self._line:
+                    return
+                self._line.wait(callers, pause_s)
             group: list[Job] = []
             took_s = 0.0
             try:
@@ -158,7 +165,7 @@ class Writer:
                 group = group or self._line.take(GROUP_LIMIT)
                 for job in group:
                     job.error = job.error or failure
-            callers = len(group) + len(self._line)
+            callers = min(len(group) + len(self._line), GROUP_LIMIT)
             pause_s = min(took_s / 2, LONGEST_PAUSE_S)
             for job in group:
                 job.finished.release()
@@ -166,19 +173,14 @@ class Writer:
                 self._log.shorten(self._writing.connection)
 
     def _commit(self, group: list[Job], callers: int, pause_s: float) -> float:
-        """Take those who wait into the group and make what they bring durable; the seconds that this took.
-
-        Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
-        they would need on their own; a caller that is alone never waits. What the last transactions have left to be
-        merged is merged while they come.
-        """
+        """Take those who wait into the group and make what they bring durable; the seconds that this took."""
         with self._lend() as connection, self._gate.passage():
             writing = self._writing or self._begin_with(connection)
             try:
                 if writing.is_unmerged:
                     _begin(writing)
                     writing.merge()
-                self._line.wait(min(callers, GROUP_LIMIT), pause_s)
+                    self._line.wait(callers, pause_s)
                 group += self._line.take(GROUP_LIMIT)
                 began = time.monotonic()
                 total = self._do(group, writing)
