@@ -145,7 +145,7 @@ def test_mounted_apps_see_their_path_and_run_with_the_app(home: Path) -> None:
             answer = client.request(method, "/mcp", headers={"Content-Type": "application/json"})
             assert answer.json() == {"path": "/mcp"}
         assert client.get("/").json() == {"path": "/"}
-        assert client.get("/assets/app.js").json() == {"path": "/assets/app.js"}
+        assert client.get("/page.js/elsewhere").status_code == 404
         assert client.get("/healthz").json() == {"status": "ok"}
         assert seen == ["in"]
     assert seen == ["in", "out"]

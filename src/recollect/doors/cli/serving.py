@@ -41,8 +41,8 @@ def serve(
 ) -> None:
     """Serve HTTP on the loopback interface and on a Unix socket until it is told to stop (Ctrl-C, SIGTERM).
 
-    Every request needs the token in the file `token` in the home folder, which the first start makes. Logs go to
-    standard error as JSON lines.
+    A browser finds a page at `/` that recalls and explains every rank. Every other request needs the token in the file
+    `token` in the home folder, which the first start makes. Logs go to standard error as JSON lines.
     """
     run = current(ctx)
     try:
@@ -60,5 +60,5 @@ def _announce(run: Session, address: Address, token: Path) -> None:
         run.emit({"url": url, "socket": address.socket, "token_file": str(token), "pid": address.pid})
     else:
         run.say(f"serving {url}" + (f" and {address.socket}" if address.socket else ""))
-        run.say(f"the token is in {token}")
+        run.say(f"the token, which the page at / asks for, is in {token}")
     flush()

@@ -13,7 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from recollect import __version__
@@ -44,6 +44,8 @@ class Mounted:
     path: str
     app: ASGIApp
     running: Callable[[], AbstractAsyncContextManager[Any]] | None = None
+    public: bool = False
+    """Read without the token, because it holds no data: the files of the page."""
 
 
 def build_app(
@@ -78,12 +80,12 @@ def build_app(
     app.state.door = door
     for family in (memories, recalling, asking, care, health):
         app.router.routes.extend(family.router.routes)
-    for mounted in mounts:
-        _mount(app, mounted)
+    app.router.routes.extend(Route(mounted.path, mounted.app, methods=None) for mounted in mounts)
     _handle_errors(app)
     # The last one added is the first to see a request.
     app.add_middleware(Bodies, limits=door.limits)
-    app.add_middleware(Guard, token=token, hosts=hosts, methods=lambda path: _methods(app, path))
+    public = frozenset(mounted.path for mounted in mounts if mounted.public)
+    app.add_middleware(Guard, token=token, hosts=hosts, methods=lambda path: _methods(app, path), public=public)
     app.add_middleware(Telemetry, metrics=door.metrics)
     app.openapi = lambda: _described(app)
     require_rules(app)
@@ -99,14 +101,6 @@ def require_rules(app: FastAPI) -> None:
         raise RuntimeError(f"routes and rules differ: {', '.join(odd)}")
 
 
-def _mount(app: FastAPI, mounted: Mounted) -> None:
-    """At "/" an app gets every path that is not ours; elsewhere exactly the one it names."""
-    if mounted.path == "/":
-        app.router.routes.append(Mount("/", mounted.app))
-    else:
-        app.router.routes.append(Route(mounted.path, mounted.app, methods=None))
-
-
 def _handle_errors(app: FastAPI) -> None:
     async def on_engine_error(_: Request, error: Any) -> Response:
         return problem_of(error).response()
@@ -119,7 +113,8 @@ def _handle_errors(app: FastAPI) -> None:
 
     async def on_http_error(request: Request, error: Any) -> Response:
         slugs = {400: "malformed", 404: "no-route", 405: "wrong-method"}
-        problem = Problem(error.status_code, slugs.get(error.status_code, "refused"), _words(error.status_code))
+        slug = slugs.get(error.status_code, "refused")
+        problem = Problem(error.status_code, slug, _words(error.status_code), "see /openapi.json")
         problem.headers.update(error.headers or {})
         if error.status_code == 405:
             problem.headers["Allow"] = ", ".join(_methods(app, request.url.path))

@@ -1,7 +1,8 @@
 """The guard before every route: who is asked (Host), who asks (Origin), and with what right (the token).
 
 A page that a browser shows can reach a loopback port; it cannot choose the Host it sends, hide its Origin or know the
-token. All three are checked on every path, known or not, before anything else is looked at.
+token. All three are checked on every path, known or not, before anything else is looked at. Only the files of the page,
+which hold no data, are read without the token: a browser has none when it asks for them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,17 @@ class Guard:
         token: str,
         hosts: Iterable[str] = LOOPBACK,
         methods: Callable[[str], Collection[str]] = lambda _: (),
+        public: Collection[str] = (),
     ) -> None:
-        """`methods` tells what a path can do, so that a wrong method is told as such; nothing means not known."""
+        """`methods` tells what a path can do, so that a wrong method is told as such; nothing means not known.
+
+        `public` paths are read without the token.
+        """
         self._app = app
         self._methods = methods
         self._token = _digest(token)
         self._hosts = frozenset(hosts)
+        self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -51,7 +57,8 @@ class Guard:
             return Problem(421, "wrong-host", "this server is not known by that name", "use 127.0.0.1 or localhost")
         if any(_authority(origin) != hosts[0].lower() for origin in headers.getlist("origin")):
             return Problem(403, "foreign-origin", "pages of other origins get nothing here", "send no Origin header")
-        if not self._knows(headers.getlist("authorization")):
+        is_open = method in ("GET", "HEAD") and path in self._public
+        if not is_open and not self._knows(headers.getlist("authorization")):
             return _unauthorized()
         known = self._methods(path)
         expected = method in METHODS_WITH_BODY and (method in known or not known)

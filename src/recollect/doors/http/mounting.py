@@ -8,12 +8,18 @@ from contextlib import asynccontextmanager
 
 from recollect.doors.http.app import Mounted
 from recollect.doors.http.door import Door
+from recollect.doors.page import FILES, Page
 
 CHANGES = frozenset({"updated", "forgotten"})
 
 
 def mounts(door: Door, hosts: Sequence[str]) -> list[Mounted]:
-    """What else this daemon serves: MCP at /mcp where the package is installed, and the page at /."""
+    """What else this daemon serves: the page at /, and MCP at /mcp where the package is installed."""
+    page = Page()
+    return [*(Mounted(path, page, public=True) for path in FILES), *_mcp(door, hosts)]
+
+
+def _mcp(door: Door, hosts: Sequence[str]) -> list[Mounted]:
     try:
         from recollect.doors.mcp.http import PATH, streamable_http_app
         from recollect.doors.mcp.server import build_server

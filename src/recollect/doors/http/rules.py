@@ -56,5 +56,5 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/openapi.json"): Rule(lane=None),
 }
 
-# Apps of other doors that this one carries. They stand behind the same checks.
-MOUNTS: tuple[str, ...] = ("/mcp", "/")
+# Apps of other doors that this one carries. They stand behind the same checks, the page's files but for the token.
+MOUNTS: tuple[str, ...] = ("/mcp", "/", "/page.js", "/page.css")
