@@ -15,7 +15,7 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:
-        sys.exit("recollect: stopped")
+        sys.exit(130)  # as a shell expects it, and as Ctrl-C ends a command that is under way
 
 
 def _run() -> None:
