@@ -243,3 +243,20 @@ def test_the_namespace_is_named_where_it_is_not_the_default() -> None:
         "session": None,
     }
     assert plain({"a": (1, {"b": datetime(2026, 1, 1, tzinfo=UTC)})}) == {"a": [1, {"b": "2026-01-01T00:00:00Z"}]}
+
+
+@pytest.mark.parametrize("width", [30, 60, 100])
+def test_a_narrow_terminal_still_shows_what_the_memories_say(width: int) -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    from recollect.doors.cli.session import Session
+
+    run = Session({})
+    run.out = Console(file=StringIO(), force_terminal=True, width=width, color_system=None)
+    id, text = "01jv3m8x0c9k4q2r5t7w9yabcd", "the harbour opens at six"
+    run.table(("id", "created", "type", "content"), [(id, "2026-05-01", "fact", text)], flexible="content")
+    shown = " ".join(run.out.file.getvalue().split())  # type: ignore[attr-defined]
+    assert id in shown and "harbour opens" in shown
+    assert all(len(line) <= width for line in run.out.file.getvalue().splitlines())  # type: ignore[attr-defined]

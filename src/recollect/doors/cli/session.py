@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FLAGS = "recollect.flags"
 DRAIN_SECONDS = 5.0
 PAGE_COLUMNS = 100
+LEAST_COLUMNS = 24
+"""A text needs as much of a table's width, or it stands on lines of its own."""
 Advance = Callable[[int, int], None]
 
 
@@ -93,7 +95,10 @@ class Session:
             self.err.print(printable(text), style="dim")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], flexible: str = "") -> None:
-        """A table on a terminal, tab-separated values in a pipe. Only the flexible column may be folded."""
+        """A table on a terminal, tab-separated values in a pipe. Only the flexible column may be folded.
+
+        Where the others leave it no room, each row is its text and a line with the rest.
+        """
         if not self.out.is_terminal:
             # Not through rich, which turns tabs into spaces.
             self.write("\t".join(one_line(str(cell)) for cell in row) for row in (columns, *rows))
@@ -102,6 +107,15 @@ class Session:
         from rich.table import Table
         from rich.text import Text
 
+        others = [place for place, name in enumerate(columns) if name != flexible]
+        taken = sum(max(len(str(row[place])) + 3 for row in (columns, *rows)) for place in others)
+        if flexible and taken + LEAST_COLUMNS > self.out.width:
+            for row in rows:
+                self.out.print(printable(str(row[columns.index(flexible)])))
+                self.out.print(
+                    printable(" · ".join(str(row[place]) for place in others if str(row[place]))), style="dim"
+                )
+            return
         table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
         for name in columns:
             table.add_column(name, overflow="fold", no_wrap=name != flexible)
