@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Cli
 from http_cases import events_of, open_memory, served
 from mcp_cases import Visit, visit
 
 from recollect.doors import wire
 from recollect.doors.answering import answered, ask
 from recollect.doors.mcp.server import build_server
+from tests.doors.conftest import Cli
 from tests.postgres_server import shared_server
 
 STORY = (
