@@ -260,3 +260,10 @@ def test_a_narrow_terminal_still_shows_what_the_memories_say(width: int) -> None
     shown = " ".join(run.out.file.getvalue().split())  # type: ignore[attr-defined]
     assert id in shown and "harbour opens" in shown
     assert all(len(line) <= width for line in run.out.file.getvalue().splitlines())  # type: ignore[attr-defined]
+
+
+def test_show_names_a_scope_only_where_there_is_one(cli: Any) -> None:
+    alone = cli("remember", "the harbour opens at six", "--json").document["id"]
+    placed = cli("remember", "lamps are lit at nine", "--project", "port", "--json").document["id"]
+    assert "\nscope" not in cli("show", alone).out
+    assert "project=port" in cli("show", placed).out

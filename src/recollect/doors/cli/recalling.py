@@ -136,7 +136,8 @@ def _show_expanded(run: Session, found: Expanded) -> None:
     for name, value in document.items():
         if value not in (None, "", [], {}) or name == "pinned":
             shown = ", ".join(value) if isinstance(value, list) else _fields(value)  # pyright: ignore
-            run.show(f"{name:<{width}}  {one_line(shown)}")
+            if shown:  # a memory that belongs to no project has nothing to say of its scope
+                run.show(f"{name:<{width}}  {one_line(shown)}")
     texts = {one.id: one_line(one.content, 80) for one in found.neighbours}
     for link in found.links:
         outgoing = link.source == found.memory.id
