@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,8 @@ pytestmark = pytest.mark.postgres
 
 WORDS = [f"word{number}" for number in range(60)]
 ANY = Or((Term("word1"), Term("word2"), Term("word40"), Term("absent")))
+FOUND = f"SELECT find_ranked('x{phrase_bytes(('word1',)).hex()}', '{{word1}}', '{{1}}', 1.0, 1000)"
+"""By the extension, in the tenant of the transaction."""
 ALL = Filter()
 EXTENSION = "&bm25=extension"
 
@@ -193,12 +196,27 @@ def test_what_is_forgotten_is_gone_from_the_copy_at_once(address: str) -> None:
         assert is_used(store)
 
 
+def test_what_is_forgotten_while_a_copy_is_made_is_not_in_it(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranked, "COPY", f"{ranked.COPY}SELECT pg_advisory_xact_lock(7);")
+    with opened(address + EXTENSION) as store, psycopg.connect(shared_server().address()) as other:
+        fill(store)
+        other.execute("SELECT pg_advisory_lock(7)")
+        making = threading.Thread(target=store.care.tidy)
+        making.start()
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted"
+        eventually(lambda: asked(address, waiting) != [])
+        store.records.write([Erase("default7")])
+        other.execute("SELECT pg_advisory_unlock(7)")
+        making.join()
+        assert is_used(store)
+        assert asked(address, "SELECT count(*) FROM ranked_1") == [(299,)]
+
+
 def test_whoever_reads_while_a_copy_is_replaced_sees_the_old_one_whole(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ranked, "COPY", ranked.COPY.replace("greatest(1000", "greatest(12"))
     monkeypatch.setattr(ranked, "LOCK_S", 0.1)
-    call = f"SELECT count(*) FROM find_ranked('x{phrase_bytes(('word1',)).hex()}', '{{word1}}', '{{1}}', 1.0, 1000)"
     with opened(address + EXTENSION) as store, psycopg.connect(shared_server().address()) as reader:
         fill(store)
         store.care.tidy()
@@ -206,11 +224,11 @@ def test_whoever_reads_while_a_copy_is_replaced_sees_the_old_one_whole(
             f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = {schema_of(address)}, public;"
             " SET LOCAL recollect.namespace = 'default'".encode()
         )
-        before = reader.execute(call.encode()).fetchone()
+        before = reader.execute(FOUND.encode()).fetchall()
         store.records.write([Put(Memory(f"more{number}", "word1")) for number in range(20)])
         assert store.care.tidy()["indexed"] == 1
         assert asked(address, "SELECT copy FROM ranked_state") == [(2,)]
-        assert reader.execute(call.encode()).fetchone() == before != (0,)
+        assert reader.execute(FOUND.encode()).fetchall() == before != []
         reader.rollback()
         assert is_used(store)
         store.records.write([Put(Memory(f"most{number}", "word1")) for number in range(20)])
@@ -265,7 +283,7 @@ def test_after_a_restart_it_goes_on() -> None:
             assert best(store) == best(plain)
 
 
-def test_a_standby_is_never_asked_for_it_and_a_promoted_one_has_none() -> None:
+def test_a_standby_is_never_asked_for_it_and_a_promoted_one_has_none(caplog: pytest.LogCaptureFixture) -> None:
     with running_server(settings=STREAMING) as primary:
         address = primary.fresh()
         with opened(address + EXTENSION) as store:
@@ -278,6 +296,7 @@ def test_a_standby_is_never_asked_for_it_and_a_promoted_one_has_none() -> None:
                     eventually(lambda: best(elsewhere) == expected)
                     assert is_used(store)
                     assert not is_used(elsewhere)
+                assert caplog.records == []
                 standby.execute("SELECT pg_promote()")
                 moved = address.replace(
                     str(primary.folder).replace("/", "%2F"), str(standby.folder).replace("/", "%2F")
@@ -350,7 +369,10 @@ def test_a_role_that_owns_nothing_finds_through_it_and_sees_no_other_tenant() ->
         store.records.write([Put(Memory("a-new", "word1 word2", scope=Scope("a")))])
         assert "a-new" in dict(best(store, filter=Filter("a")))
     with psycopg.connect(shared_server().address(APP)) as connection:
-        connection.execute(f"SET search_path = {schema_of(address)}, public".encode())
+        connection.execute(f"SET search_path = {schema_of(address)}, public; SET recollect.namespace = 'b'".encode())
+        held = {number for (number,) in connection.execute("SELECT number FROM memories").fetchall()}
+        found = {number for (number,) in connection.execute(FOUND.encode()).fetchall()}
+        assert found and found <= held
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT * FROM ranked_1")
 
@@ -382,3 +404,5 @@ def test_with_too_much_that_came_later_our_own_finder_answers_until_the_next_cop
         assert "not used: too much came later" in store.care.stats().engine_version
         assert store.care.tidy()["indexed"] == 1
         assert is_used(store)
+        said = store.care.stats().engine_version
+        assert "finds among 325 memories, our own finder among 0 later ones" in said

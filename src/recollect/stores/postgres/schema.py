@@ -35,8 +35,13 @@ def _third(connection: Connection) -> None:
     connection.execute(FINDERS.encode())
 
 
+def _fourth(connection: Connection) -> None:
+    """The finder of look-alike words and its indexes as they are now, which the second step makes like this too."""
+    connection.execute(ALIKE.encode())
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third)
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:

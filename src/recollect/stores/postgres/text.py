@@ -144,14 +144,9 @@ class PostgresText:
         folded = "".join(self._tokens.words(word))
         if not folded or limit <= 0:
             return []
-        return self._reads.read(
-            lambda connection: [
-                (known, likeness)
-                for known, likeness in rows(
-                    connection, "SELECT * FROM similar_words(%s, %s, %s)", (sorted(trigrams(folded)), minimum, limit)
-                )
-            ]
-        )
+        asked = sorted(trigrams(folded)), minimum, limit
+        found = self._reads.ask("SELECT * FROM similar_words(%s, %s, %s)", asked)
+        return [(known, likeness) for known, likeness in found]
 
     def _search(self, connection: Connection, query: Node, runs: dict[Unit, Run], filter: Filter, limit: int) -> Search:
         """What finding needs to know of the index: its size, its age, and in how many memories each unit occurs."""
