@@ -15,7 +15,7 @@ import pytest
 from recollect.ports import Store, TextIndex, TextMatches
 from recollect.stores.postgres import opening, ranked
 from recollect.stores.postgres import text as finding
-from recollect.stores.postgres.connection import Connection
+from recollect.stores.postgres.connection import Connection, Rows
 
 _open, _attempt, _ways = opening.open_postgres, ranked.Ranked.attempt, finding._ways  # pyright: ignore[reportPrivateUsage]
 _searches: list[finding.Search] = []
@@ -44,8 +44,8 @@ def _opened(address: str, **named: Any) -> Store:
 
 
 def _attempted(
-    self: ranked.Ranked, connection: Connection, search: finding.Search, fetch: Callable[[finding.Way], finding.Rows]
-) -> tuple[str, finding.Rows]:
+    self: ranked.Ranked, connection: Connection, search: finding.Search, fetch: Callable[[finding.Way], Rows]
+) -> tuple[str, Rows]:
     text, kept = _attempt(self, connection, search, fetch)
     if text:
         _searches.append(search)

@@ -17,6 +17,7 @@ from recollect.domain.query import And, Node, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
 from recollect.stores.postgres import text as finding
+from recollect.stores.postgres.connection import Server
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.scope_terms import scope_token
 from tests.postgres_server import APP, shared_server
@@ -73,12 +74,12 @@ FINDERS: dict[str, Callable[[Store, Filter], list[str]]] = {
 
 @pytest.fixture
 def without_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our code, with every condition on the namespace made true before it reaches the server."""
+    """Our code, with every condition on the namespace of rows made true before it reaches the server."""
     usual = psycopg.Connection.execute
 
     def execute(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
         if isinstance(query, bytes):
-            query = re.sub(rb"(?<![\w.])((\w\.)?namespace = (%s|'\w+'))", rb"(\1 OR true)", query)
+            query = re.sub(rb"(?<!counts WHERE )(?<![\w.])((\w\.)?namespace = (%s|'\w+'))", rb"(\1 OR true)", query)
         return usual(self, query, *arguments, **named)
 
     monkeypatch.setattr(psycopg.Connection, "execute", execute)
@@ -157,8 +158,9 @@ def test_a_bound_store_asks_the_shared_index_for_its_own_tenant(
     whole.close()
     bound = open_postgres(f"{given}&namespace={tenant}")
     asked: dict[str, Any] = {}
-    usual = finding.one
+    usual, usual_from = finding.one, Server.read_from
     monkeypatch.setattr(finding, "one", lambda *given: asked.update({given[1]: given[2]}) or usual(*given))
+    monkeypatch.setattr(Server, "read_from", lambda *given: asked.update({given[1]: given[2]}) or usual_from(*given))
     assert bound.text is not None
     mark = scope_token("namespace", tenant, "")
     assert mark in bound.text.match(Term("shared"), Filter(tenant), 9).compiled  # nobody knows yet who holds how much

@@ -22,6 +22,7 @@ from recollect.stores.postgres.address import Address
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Answer = TypeVar("Answer")
+Rows: TypeAlias = list[tuple[Any, ...]]
 Values: TypeAlias = Sequence[Any] | dict[str, Any] | None
 
 EVERYONE = "\x01everyone"
@@ -134,25 +135,44 @@ class Server:
         values: Values = None,
         namespace: str | None = None,
         first: Callable[[Connection], None] = nothing,
-    ) -> list[tuple[Any, ...]]:
+    ) -> Rows:
         """The rows of one statement that reads, in one round trip: transaction and values are written into it.
 
         Only for rows of texts and numbers: bytes come back as text twice as long.
         """
 
-        def whole(connection: Connection) -> list[tuple[Any, ...]]:
-            opening = self._opening(connection, READ, self._seen(namespace), self._search_s)
-            written = psycopg.ClientCursor(connection).mogrify(statement.encode(), values).encode()
+        def whole(connection: Connection) -> Rows:
+            begun = self._begun(connection, statement, values, namespace)
             try:
-                found = connection.execute(b"; ".join([opening, written, b"ROLLBACK"]))
+                return _only(connection.execute(b"; ".join([*begun, b"ROLLBACK"])))
             except psycopg.Error:
                 _end(connection, "ROLLBACK")
                 raise
-            while found.description is None and found.nextset():
-                pass
-            return found.fetchall()
 
         return self._reading(whole, first)
+
+    def read_from(
+        self,
+        statement: str,
+        values: Values,
+        work: Callable[[Connection, Rows], Answer],
+        namespace: str | None = None,
+        first: Callable[[Connection], None] = nothing,
+    ) -> Answer:
+        """As `read`, beginning with the rows of a statement, for which there is no round trip of its own: see `ask`."""
+
+        def whole(connection: Connection) -> Answer:
+            begun = self._begun(connection, statement, values, namespace)
+            try:
+                return work(connection, _only(connection.execute(b"; ".join(begun))))
+            finally:
+                _end(connection, "ROLLBACK")
+
+        return self._reading(whole, first)
+
+    def _begun(self, connection: Connection, statement: str, values: Values, namespace: str | None) -> list[bytes]:
+        opening = self._opening(connection, READ, self._seen(namespace), self._search_s)
+        return [opening, psycopg.ClientCursor(connection).mogrify(statement.encode(), values).encode()]
 
     def _seen(self, namespace: str | None) -> str:
         return self.address.namespace or namespace or EVERYONE
@@ -305,6 +325,13 @@ def _end(connection: Connection, command: str) -> None:
         connection.execute(command.encode())
 
 
+def _only(found: psycopg.Cursor[tuple[Any, ...]]) -> Rows:
+    """The rows of the one statement of a message that has any."""
+    while found.description is None and found.nextset():
+        pass
+    return found.fetchall()
+
+
 def _lost(error: psycopg.Error) -> bool:
     """Whether the connection went, not the statement: the server restarts, fails over or cannot be reached."""
     return error.sqlstate is None or (error.sqlstate[:2] in ("08", "57") and error.sqlstate != "57014")
@@ -344,7 +371,7 @@ def translate(error: psycopg.Error) -> RecollectError:
     return StoreUnavailable(f"PostgreSQL reports: {type(error).__name__}", "try again; if it stays, run doctor")
 
 
-def rows(connection: Connection, text: str, values: Values = None, *, binary: bool = False) -> list[tuple[Any, ...]]:
+def rows(connection: Connection, text: str, values: Values = None, *, binary: bool = False) -> Rows:
     """All rows of one statement; `binary` where they hold many bytes, which would come as text twice as long."""
     return connection.execute(text.encode(), values, binary=binary).fetchall()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from recollect.domain.question import Filter
 from recollect.ports import Vector
-from recollect.stores.postgres.connection import Connection, one
+from recollect.stores.postgres.connection import Connection, Rows, one
 from recollect.stores.postgres.filters import TIMES, conditions, is_whole_tenant, without_idle_times
 from recollect.stores.refusals import wrong_dimension
 
@@ -63,12 +63,11 @@ def index_name(model: int) -> str:
     return f"{_INDEX}{model}"
 
 
-def known(connection: Connection, model: str, vector: Vector, filter: Filter) -> Known | None:
-    """What is known of a model, None where it made no vector yet; a vector that cannot be the model's is refused."""
-    found = one(connection, KNOWN, {"model": model, "namespace": filter.namespace})
-    if found is None or found[1] is None:
+def known(found: Rows, vector: Vector, filter: Filter) -> Known | None:
+    """What KNOWN tells of a model, None where it made no vector yet; a vector that cannot be the model's is refused."""
+    if not found or found[0][1] is None:
         return None
-    number, dimension, held, first, last, has_index = found
+    number, dimension, held, first, last, has_index = found[0]
     if vector.shape != (dimension,):
         raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, dimension)
     return Known(number, dimension, held or 0, without_idle_times(filter, first, last), has_index)

@@ -20,12 +20,12 @@ from psycopg import sql
 from recollect.domain.errors import RecollectError
 from recollect.domain.query import is_flat
 from recollect.stores.expressions import finders
-from recollect.stores.postgres.connection import Connection, Server, one, rows, run, search_path
+from recollect.stores.postgres.connection import Connection, Rows, Server, one, rows, run, search_path
 from recollect.stores.postgres.filters import is_whole_tenant
 from recollect.stores.postgres.ledger import totals
 from recollect.stores.postgres.lexemes import ENDLESS, phrase_bytes, quoted, unit_query
 from recollect.stores.postgres.ranked_tables import COPY, DROP, END, SETTLED, SIFT, TABLES
-from recollect.stores.postgres.text import CANDIDATES, LARGE_INDEX, Rows, Search, Way, rarer, rarity
+from recollect.stores.postgres.text import CANDIDATES, LARGE_INDEX, Search, Way, rarer, rarity
 
 log = logging.getLogger(__name__)
 

@@ -10,14 +10,14 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recollect.domain.errors import Corrupt, StoreUnavailable
 from recollect.stores.postgres.address import Address
-from recollect.stores.postgres.connection import Connection, Server, Values, nothing, one
+from recollect.stores.postgres.connection import Connection, Rows, Server, Values, nothing, one
 
 Answer = TypeVar("Answer")
 log = logging.getLogger(__name__)
@@ -85,7 +85,13 @@ class Reads:
         """As `Server.read`; what goes wrong with the standby is done again on the primary."""
         return self._somewhere(lambda server, first: server.read(work, namespace, first=first))
 
-    def ask(self, statement: str, values: Values = None, namespace: str | None = None) -> list[tuple[Any, ...]]:
+    def read_from(
+        self, statement: str, values: Values, work: Callable[[Connection, Rows], Answer], namespace: str | None = None
+    ) -> Answer:
+        """As `Server.read_from`, with the same care."""
+        return self._somewhere(lambda server, first: server.read_from(statement, values, work, namespace, first))
+
+    def ask(self, statement: str, values: Values = None, namespace: str | None = None) -> Rows:
         """As `Server.ask`, with the same care."""
         return self._somewhere(lambda server, first: server.ask(statement, values, namespace, first))
 

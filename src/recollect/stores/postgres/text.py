@@ -23,7 +23,7 @@ from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.expressions import Run, finders
 from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
-from recollect.stores.postgres.connection import Connection, one, rows
+from recollect.stores.postgres.connection import Connection, Rows, one, rows
 from recollect.stores.postgres.filters import TIMES, conditions, scope_query, without_idle_times
 from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, phrase_bytes, quoted, unit_query
 from recollect.stores.postgres.replica import Reads
@@ -81,7 +81,6 @@ class Way:
     values: tuple[Any, ...]
 
 
-Rows: TypeAlias = list[tuple[Any, ...]]
 Attempt: TypeAlias = Callable[[Connection, Search, Callable[[Way], Rows]], tuple[str, Rows]]
 """Another finder that is asked first: how it was asked, and what it found."""
 
@@ -100,8 +99,8 @@ class PostgresText:
         runs = self._tokens.runs(query)
         asked = units(query)
 
-        def work(connection: Connection) -> TextMatches:
-            search = self._search(connection, query, runs, filter, limit)
+        def work(connection: Connection, facts: Rows) -> TextMatches:
+            search = self._search(connection, query, runs, filter, limit, facts[0])
             text, kept = self._find(connection, search) if limit > 0 and search.documents else ("", [])
             ids, lengths, counts = self._count(kept, asked, search)
             whole = is_flat(query) and 0 < search.documents < LARGE_INDEX
@@ -117,7 +116,11 @@ class PostgresText:
                 scope=_scope_counts(connection, search.filter, counts) if limit > 0 and whole else None,
             )
 
-        return self._reads.read(work, filter.namespace)
+        tenant = self._reads.tenant
+        statement = FACTS.format(own="TRUE" if tenant is None else "namespace = %(tenant)s")
+        terms = [runs[unit].tokens[0] for unit in asked if _is_word(runs[unit])]
+        values = {"namespace": filter.namespace, "tenant": tenant, "terms": terms}
+        return self._reads.read_from(statement, values, work, filter.namespace)
 
     def about(self, names: Sequence[Words], filter: Filter, most: int) -> dict[Words, list[str]]:
         numbers = {number: name for name in names if (number := number_of(filter.namespace, name)) is not None}
@@ -138,7 +141,11 @@ class PostgresText:
         return self._tokens.tokens(text)
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
-        return self._reads.read(lambda connection: _frequencies(connection, terms))
+        found = self._reads.ask(
+            "SELECT term, sum(memories)::bigint FROM terms WHERE term = ANY (%s) GROUP BY term", (list(terms),)
+        )
+        known = dict(found)
+        return [int(known.get(term, 0)) for term in terms]
 
     def similar(self, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
         folded = "".join(self._tokens.words(word))
@@ -148,23 +155,25 @@ class PostgresText:
         found = self._reads.ask("SELECT * FROM similar_words(%s, %s, %s)", asked)
         return [(known, likeness) for known, likeness in found]
 
-    def _search(self, connection: Connection, query: Node, runs: dict[Unit, Run], filter: Filter, limit: int) -> Search:
+    def _search(
+        self,
+        connection: Connection,
+        query: Node,
+        runs: dict[Unit, Run],
+        filter: Filter,
+        limit: int,
+        facts: tuple[Any, ...],
+    ) -> Search:
         """What finding needs to know of the index: its size, its age, and in how many memories each unit occurs."""
-        single = [unit for unit in units(query) if len(runs[unit].tokens) == 1 and not runs[unit].open_end]
-        tenant = self._reads.tenant
-        facts = FACTS.format(own="TRUE" if tenant is None else "namespace = %(tenant)s")
-        documents, tokens, own, first, last, known, counts = one(
-            connection,
-            facts,
-            {"namespace": filter.namespace, "tenant": tenant, "terms": [runs[unit].tokens[0] for unit in single]},
-        )
+        documents, tokens, own, first, last, known, counts = facts
+        single = [unit for unit in units(query) if _is_word(runs[unit])]
         held: dict[Unit, int] = dict(zip(single, counts))
         for unit in units(query):
             if unit not in held:
                 held[unit] = self._occurrences(connection, runs[unit]) if runs[unit].tokens else 0
         average = tokens / documents if documents else 0.0
         # Whoever is bound to a tenant does not know how much the others hold; the server's own guess is enough here.
-        everybody = documents if tenant is None else known
+        everybody = documents if self._reads.tenant is None else known
         is_most = 0 <= everybody < 2 * (own or 0)
         return Search(query, runs, without_idle_times(filter, first, last), limit, held, documents, average, is_most)
 
@@ -241,6 +250,11 @@ class PostgresText:
         return counts
 
 
+def _is_word(run: Run) -> bool:
+    """Whether a unit is one whole token: those are counted beforehand."""
+    return len(run.tokens) == 1 and not run.open_end
+
+
 def _scope_counts(connection: Connection, filter: Filter, counts: NDArray[np.float64]) -> ScopeCounts | None:
     """The size of the scope beside the counts of its matches, all of which were counted."""
     scope = conditions(filter)
@@ -258,14 +272,6 @@ def _holds(node: Node, held: dict[Unit, Truth]) -> Truth | None:
         keep, drop = _holds(node.keep, held), _holds(node.drop, held)
         return keep if keep is None or drop is None else keep & ~drop
     return held.get(node)
-
-
-def _frequencies(connection: Connection, terms: Sequence[str]) -> list[int]:
-    found = rows(
-        connection, "SELECT term, sum(memories)::bigint FROM terms WHERE term = ANY (%s) GROUP BY term", (list(terms),)
-    )
-    known = dict(found)
-    return [int(known.get(term, 0)) for term in terms]
 
 
 def _ways(search: Search) -> Iterator[Way]:

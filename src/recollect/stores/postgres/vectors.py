@@ -19,10 +19,10 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Pending, Vector
 from recollect.stores.postgres.changes import NAMED
-from recollect.stores.postgres.connection import Connection, Server, one, rows, run
+from recollect.stores.postgres.connection import Connection, Rows, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
-from recollect.stores.postgres.nearest import Known, Nearest, by_index, exactly, is_small, known
+from recollect.stores.postgres.nearest import KNOWN, Known, Nearest, by_index, exactly, is_small, known
 from recollect.stores.postgres.outbox import claim, enter_some, forget, look, model_of, postpone, progress, release
 from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
@@ -57,17 +57,18 @@ class PostgresVectors:
         self._worker = secrets.randbits(62) + 1
 
     def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
-        def work(connection: Connection) -> list[Hit]:
-            about = known(connection, model, vector, filter)
+        def work(connection: Connection, found: Rows) -> list[Hit]:
+            about = known(found, vector, filter)
             if about is None or limit <= 0:
                 return []
             for many in () if is_small(connection, about) else (limit, PASSAGES * limit):
-                found = _near(connection, about, vector, by_index(about, vector, many))
-                if len(found) >= limit:
-                    return found
+                near = _near(connection, about, vector, by_index(about, vector, many))
+                if len(near) >= limit:
+                    return near
             return _near(connection, about, vector, exactly(about, vector, limit))
 
-        hits = self._reads.read(work, filter.namespace)
+        asked = {"model": model, "namespace": filter.namespace}
+        hits = self._reads.read_from(KNOWN, asked, work, filter.namespace)
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
         return sorted(close, key=lambda hit: (-hit.score, hit.id))[: max(limit, 0)]
 
