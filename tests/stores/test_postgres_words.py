@@ -17,6 +17,7 @@ from recollect.ports import Store
 from recollect.stores.memory import open_memory
 from recollect.stores.postgres import ranked
 from recollect.stores.postgres.opening import open_postgres
+from tests.postgres_server import APP, OWNER
 
 pytestmark = pytest.mark.postgres
 
@@ -67,3 +68,13 @@ def test_without_an_extension_for_bm25_our_own_finder_answers_and_the_store_says
     assert store.text is not None
     assert set(store.text.match(Or((Term("beta7"), Term("beta8"))), Filter(), 5).ids) == {"m7", "m8"}
     store.close()
+
+
+def test_tidying_merges_what_every_search_would_read_through(address: str) -> None:
+    owner, app = open_postgres(f"{address}&role={APP}"), open_postgres(address.replace(OWNER, APP))
+    owner.records.write([Put(Memory(f"m{number}", f"alpha beta{number}")) for number in range(30)])
+    assert app.care.tidy()["merged"] == 0  # only the owner can
+    assert owner.care.tidy()["merged"] > 0
+    assert owner.care.tidy()["merged"] == 0
+    for store in (owner, app):
+        store.close()

@@ -22,6 +22,11 @@ from recollect.stores.postgres.records import transact
 from recollect.stores.postgres.repairs import repair_all
 
 CHECK_S = 600.0
+MERGE = (
+    "SELECT coalesce(sum(gin_clean_pending_list(c.oid)), 0)::bigint FROM pg_class c JOIN pg_am a ON a.oid = c.relam"
+    " WHERE a.amname = 'gin' AND c.relnamespace = %s::regnamespace AND pg_has_role(session_user, c.relowner, 'USAGE')"
+)
+"""What was written since is kept beside a GIN index, and every search reads it through: now it goes into the index."""
 
 
 class PostgresCare:
@@ -88,8 +93,9 @@ class PostgresCare:
         with self._server.plain() as connection:
             for table in (stale := self._server.read(_stale_tables)):
                 connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(self._server.address.schema, table)))
+            merged = one(connection, MERGE, (f'"{self._server.address.schema}"',))
         indexed = sum(self._build_index(*model) for model in self._server.read(_large_models))
-        return {"analyzed": len(stale), "indexed": indexed + self._ranked.keep()}
+        return {"analyzed": len(stale), "merged": merged, "indexed": indexed + self._ranked.keep()}
 
     def _build_index(self, model: int, dimension: int) -> int:
         """Build the HNSW index of a model that has outgrown scanning, without stopping anybody's writes.

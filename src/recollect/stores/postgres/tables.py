@@ -223,9 +223,9 @@ REVOKE EXECUTE ON FUNCTION find_texts, find_any, count_texts, texts_holding, is_
 ALIKE = rf"""
 DROP INDEX IF EXISTS words_trigrams, words_alike, words_short, words_long;
 CREATE INDEX words_short ON words USING gin (array_to_tsvector(trigrams || md5(namespace)))
-    WITH (gin_pending_list_limit = 256) WHERE cardinality(trigrams) < 8;
+    WITH (gin_pending_list_limit = 64) WHERE cardinality(trigrams) < 8;
 CREATE INDEX words_long ON words USING gin (array_to_tsvector(trigrams || md5(namespace)))
-    WITH (gin_pending_list_limit = 256) WHERE cardinality(trigrams) >= 8;
+    WITH (gin_pending_list_limit = 64) WHERE cardinality(trigrams) >= 8;
 
 -- Words by the Jaccard of their trigrams, best first. Whoever reaches the minimum has at least `needed` of the trigrams
 -- asked for (the more, the longer he is), and so two of any `size - needed + 2` of them: pairs find, so that few words
