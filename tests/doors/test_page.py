@@ -122,7 +122,7 @@ def test_the_page_lists_and_explains_what_the_daemon_answers(client: TestClient,
     found = json.loads(done.stdout)
     assert HOSTILE in found["listed"] and HOSTILE in found["shown"]["hits"]
     assert "lexical" in found["shown"]["hits"] and "#ops" in found["shown"]["hits"]
-    assert "1 memories · balanced · hybrid" in found["shown"]["told"]
+    assert "1 memory · balanced · hybrid" in found["shown"]["told"]
     assert "## Relevant Memories" in found["shown"]["rendered"] and "mode_asked" in found["shown"]["trace"]
     assert [one[:3] for one in found["sent"]] == [
         ["GET", "/v1/stats", "Bearer the-token"],

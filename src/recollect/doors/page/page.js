@@ -12,6 +12,10 @@ function made(kind, name, text) {
   return one;
 }
 
+function counted(number, one, many) {
+  return `${number || "no"} ${number === 1 ? one : many}`;
+}
+
 function say(text) {
   at("told").textContent = text;
 }
@@ -82,7 +86,7 @@ function showRecall(answer) {
   const sure = answer.trace.confidence;
   const notes = answer.trace.notes.map((note) => ` · ${note}`).join("");
   const certainty = typeof sure === "number" ? ` · ${Math.round(sure * 100)} % sure` : "";
-  say(`${answer.hits.length || "no"} memories · ${answer.profile} · ${answer.mode}${certainty}${notes}`);
+  say(`${counted(answer.hits.length, "memory", "memories")} · ${answer.profile} · ${answer.mode}${certainty}${notes}`);
 }
 
 async function showList(from) {
@@ -113,7 +117,8 @@ async function enter() {
   at("enter").hidden = true;
   at("ask").hidden = false;
   const waiting = stats.embedding.pending ? ` · ${stats.embedding.pending} wait for their embedding` : "";
-  at("about").textContent = `${stats.memories} memories · ${stats.links} links · ${stats.embedding.model || "no model: words alone"}${waiting}`;
+  const held = `${counted(stats.memories, "memory", "memories")} · ${counted(stats.links, "link", "links")}`;
+  at("about").textContent = `${held} · ${stats.embedding.model || "no model: words alone"}${waiting}`;
   await showList(null);
   at("query").focus();
 }
