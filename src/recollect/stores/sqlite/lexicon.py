@@ -94,7 +94,8 @@ class Lexicon:
         if not self._unlisted:
             self._alone = reading
         pieces = list(map(self._pieces.__getitem__, every))
-        reading.words |= self._learn(pieces)
+        if self._pieces.unknown:
+            reading.words |= self._learn(pieces)
         if self._alone is not reading:
             reading.words.update(filter(self._unlisted.__contains__, every))
         parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)
