@@ -28,6 +28,7 @@ from benchmarks.postgres import Processes
 from benchmarks.timing import Once
 from recollect.stages.ladder import MAX_SIMILAR, MIN_SIMILARITY
 from recollect.stores.memory.text import trigrams
+from recollect.stores.postgres.connection import EVERYONE, run
 from recollect.stores.postgres.tables import ALIKE, FINDERS, MEMORIES, TEXTS
 
 THRESHOLDS = (0.3, 0.25)
@@ -121,7 +122,7 @@ def _server(programs: Path) -> Iterator[str]:
 
 def _prepare(connection: Connection, words: Sequence[str]) -> str:
     """Our table of words, and the same words in two tables with the indexes of pg_trgm."""
-    connection.execute("SET recollect.index = 'one'")
+    run(connection, "SELECT set_config('recollect.index', %s, false)", (EVERYONE,))
     for part in ("CREATE EXTENSION pg_trgm", MEMORIES, TEXTS, FINDERS, ALIKE):
         connection.execute(part.encode())
     connection.execute(
