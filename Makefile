@@ -61,7 +61,7 @@ postgres-17: models ## Words, vectors and rankings on PostgreSQL 17, also throug
 	$(BIN)/python -m tests.pgembed
 
 test-browser: models ## The page in a real browser (needs Chromium)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright==1.65.0
 	$(BIN)/python -m pytest -q tests/doors/page_in_browser.py
 
 test-pgbouncer: models ## The same contracts, rankings and histories through PgBouncer in transaction mode (needs pgbouncer)

@@ -32,6 +32,7 @@ from tests.postgres_server import (
     APP,
     OWNER,
     STREAMING,
+    TestServer,
     eventually,
     running_server,
     running_standby,
@@ -249,38 +250,41 @@ def test_an_open_write_keeps_nobody_waiting(address: str) -> None:
         writer.rollback()
 
 
-def test_after_a_crash_our_own_finder_answers_until_upkeep_has_built_again() -> None:
+@contextmanager
+def of_its_own() -> Iterator[tuple[TestServer, Store, Store]]:
+    """A server that may be stopped, a filled store with its copy, and the same store without the extension."""
     with running_server(durable=True) as server:
         address = server.fresh()
         with opened(address + EXTENSION) as store, opened(address) as plain:
             fill(store)
             store.care.tidy()
-            store.records.write([Put(Memory("later", "word1 word2")), Erase("default3")])
-            assert is_used(store)
-            expected = best(store)
-            server.stop("immediate")
-            server.start()
-            assert not is_used(store)
-            assert best(store) == best(plain) == expected
-            assert "not used: no index here" in store.care.stats().engine_version
-            store.records.write([Put(Memory("after", "word1 word2 word40"))])
-            assert store.care.tidy()["indexed"] == 1
-            assert is_used(store)
-            assert best(store) == best(plain)
-            assert best(store)[0][0] == "after"
+            yield server, store, plain
+
+
+def test_after_a_crash_our_own_finder_answers_until_upkeep_has_built_again() -> None:
+    with of_its_own() as (server, store, plain):
+        store.records.write([Put(Memory("later", "word1 word2")), Erase("default3")])
+        assert is_used(store)
+        expected = best(store)
+        server.stop("immediate")
+        server.start()
+        assert not is_used(store)
+        assert best(store) == best(plain) == expected
+        assert "not used: no index here" in store.care.stats().engine_version
+        store.records.write([Put(Memory("after", "word1 word2 word40"))])
+        assert store.care.tidy()["indexed"] == 1
+        assert is_used(store)
+        assert best(store) == best(plain)
+        assert best(store)[0][0] == "after"
 
 
 def test_after_a_restart_it_goes_on() -> None:
-    with running_server(durable=True) as server:
-        address = server.fresh()
-        with opened(address + EXTENSION) as store, opened(address) as plain:
-            fill(store)
-            store.care.tidy()
-            store.records.write([Put(Memory("later", "word1 word2"))])
-            server.stop("fast")
-            server.start()
-            assert is_used(store)
-            assert best(store) == best(plain)
+    with of_its_own() as (server, store, plain):
+        store.records.write([Put(Memory("later", "word1 word2"))])
+        server.stop("fast")
+        server.start()
+        assert is_used(store)
+        assert best(store) == best(plain)
 
 
 def test_a_standby_is_never_asked_for_it_and_a_promoted_one_has_none(caplog: pytest.LogCaptureFixture) -> None:

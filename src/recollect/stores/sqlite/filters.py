@@ -75,6 +75,11 @@ def unindexed_conditions(filter: Filter) -> Conditions:
     return Conditions(" AND ".join(parts) or "1", tuple(values))
 
 
+def is_turn(memory: str) -> str:
+    """Whether a row of memories, by its name in a statement, is a turn of a conversation: others have no neighbours."""
+    return f"{memory}.type = 'episode' AND {memory}.session IS NOT NULL"
+
+
 def covers_store(connection: Connection, namespace: str) -> bool:
     """Whether no other namespace holds a memory."""
     return not one(connection, "SELECT EXISTS (SELECT 1 FROM namespaces WHERE namespace <> ?)", (namespace,))

@@ -26,7 +26,7 @@ from recollect.domain.subjects import Words
 from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.expressions import Run, runs_of
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
-from recollect.stores.sqlite.filters import conditions
+from recollect.stores.sqlite.filters import conditions, is_turn
 from recollect.stores.sqlite.finding import Candidates, Search, find, is_large
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.postings import Postings, View
@@ -41,7 +41,6 @@ COMMON_COUNT = 1_000
 KEPT_COUNTS = 20_000
 """The bound of the terms and phrases whose counts are kept between searches."""
 STEPS_BETWEEN_LOOKS = 20_000
-TURN = "m.type = 'episode' AND m.session IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +159,10 @@ class SqliteText:
 
     def _frequencies(self, connection: Connection, terms: Sequence[str], view: View) -> list[int]:
         held = self._held(view)
+        for term in terms:
+            if term not in held and (count := self._postings.holders(term, view)) is not None:
+                held[term] = count
         unknown = [term for term in terms if term not in held]
-        listed = {term: count for term in unknown if (count := self._postings.holders(term, view)) is not None}
-        held.update(listed)
-        unknown = [term for term in unknown if term not in listed]
         if unknown:
             fresh = dict(
                 rows(
@@ -259,7 +258,8 @@ def _in_scope(
     scope = conditions(search.filter)
     read = rows(
         connection,
-        f"SELECT m.row, m.id, {TURN} FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
+        f"SELECT m.row, m.id, {is_turn('m')} FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value"
+        f" WHERE {scope.sql}",
         (json.dumps(numbers), *scope.values),
     )
     ids: dict[int, str] = {row: id for row, id, _ in read}

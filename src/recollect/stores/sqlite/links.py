@@ -10,6 +10,7 @@ from recollect.domain.errors import Corrupt
 from recollect.domain.memory import Link
 from recollect.domain.times import from_ms
 from recollect.stores.sqlite.connection import Readers, one, rows
+from recollect.stores.sqlite.filters import is_turn
 
 LINKS = """
 WITH asked AS MATERIALIZED (SELECT DISTINCT m.row FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value)
@@ -34,7 +35,7 @@ _SIDE = """(
 AROUND = f"""
 SELECT t.id, {_SIDE.format(side="<", bound="<=", way="DESC", most="?2")},
 {_SIDE.format(side=">", bound=">=", way="ASC", most="?3")}
-FROM json_each(?1) j CROSS JOIN memories t ON t.id = j.value WHERE t.type = 'episode' AND t.session IS NOT NULL
+FROM json_each(?1) j CROSS JOIN memories t ON t.id = j.value WHERE {is_turn("t")}
 """
 
 
