@@ -7,14 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
 from recollect.domain.question import Filter
 from recollect.stores.postgres.opening import open_postgres
-from tests.postgres_server import TestServer, running_server
+from tests.postgres_server import running_server
 
 pytestmark = pytest.mark.postgres
 
@@ -152,23 +152,22 @@ def workers(address: str) -> Iterator[list[Worker]]:
             worker.process.stdout.close()
 
 
-def judge(server: TestServer, address: str, running: list[Worker]) -> None:
+def judge(address: str, running: list[Worker]) -> None:
     """What four processes saw, against what is there."""
-    store = open_postgres(address)
-    assert store.vectors is not None
-    for number, worker in enumerate(running):
-        assert worker.all("untyped") == []
-        assert worker.all("foreign") == []
-        assert worker.all("done") == [f"tenant{number}"]
-        assert set(worker.all("error")) <= {"StoreUnavailable", "Timeout"}
-        written = worker.all("put")
-        assert len({memory.id for memory in store.records.fetch(written)}) == len(written)
-        embedded = worker.all("embedded")
-        assert {entry.id for entry in store.vectors.stored("m", embedded)} == set(embedded)
-        stored = store.records.scan(Filter(f"tenant{number}"), limit=100_000)
-        assert {memory.scope.namespace for memory in stored} == {f"tenant{number}"}
-    assert store.care.check() == []
-    store.close()
+    with closing(open_postgres(address)) as store:
+        assert store.vectors is not None
+        for number, worker in enumerate(running):
+            assert worker.all("untyped") == []
+            assert worker.all("foreign") == []
+            assert worker.all("done") == [f"tenant{number}"]
+            assert set(worker.all("error")) <= {"StoreUnavailable", "Timeout"}
+            written = worker.all("put")
+            assert {memory.id for memory in store.records.fetch(written)} == set(written)
+            embedded = worker.all("embedded")
+            assert {entry.id for entry in store.vectors.stored("m", embedded)} == set(embedded)
+            stored = store.records.scan(Filter(f"tenant{number}"), limit=100_000)
+            assert {memory.scope.namespace for memory in stored} == {f"tenant{number}"}
+        assert store.care.check() == []
 
 
 def restarted_under_load(seconds: float) -> tuple[list[Worker], list[float]]:
@@ -190,7 +189,7 @@ def restarted_under_load(seconds: float) -> tuple[list[Worker], list[float]]:
                     worker.wait_for_more()
                 recovered.append(time.monotonic() - back)
             time.sleep(seconds / 3)
-        judge(server, address, running)
+        judge(address, running)
     return running, recovered
 
 

@@ -41,6 +41,9 @@ READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 ALONE = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off"
 """A statement of ours is over before helpers are started or machine code is made, and many ask at once."""
+LIFE = "pg_stat_get_bgwriter_stat_reset_time()::text"
+"""Changes with a crash of the server, which forgets its statistics and gives the numbers of transactions whose log was
+lost out again; a restart in good order keeps both."""
 MOST_OPENINGS = 1_000
 RACES = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
 
@@ -205,7 +208,8 @@ class Server:
         """One transaction, durable when this returns. `work` may run again: it must not keep what it did.
 
         What lost a race is tried again. A connection lost before the commit left nothing behind, so that is tried
-        again too; one lost during the commit is resolved by asking the server what became of the transaction.
+        again too; one lost during the commit is resolved by asking the server what became of the transaction. Nobody
+        can tell after a crash of the server that gave the transaction's number out again: that is an error.
         """
         if self.read_only:
             raise StoreUnavailable("the store was opened for reading only", "open it without read_only to write")
@@ -228,7 +232,7 @@ class Server:
             connection.execute(self._opening(connection, WRITE, self.everyone, self._wait_s))
             try:
                 answer = work(connection)
-                number = one(connection, "SELECT pg_current_xact_id_if_assigned()::text")
+                number, life = rows(connection, f"SELECT pg_current_xact_id_if_assigned()::text, {LIFE}")[0]
             except BaseException:
                 _end(connection, "ROLLBACK")
                 raise
@@ -238,7 +242,7 @@ class Server:
             except (errors.OperationalError, errors.InterfaceError) as error:
                 if not _lost(error):
                     raise
-        if self._has_committed(number):
+        if self._has_committed(number, life):
             return answer
         raise errors.OperationalError("the connection was lost and the transaction undone")
 
@@ -253,19 +257,25 @@ class Server:
         with self._writing:
             self.written = max(self.written, place)
 
-    def _has_committed(self, number: str | None) -> bool:
+    def _has_committed(self, number: str | None, life: str | None) -> bool:
         """What became of a transaction whose commit was not answered; an error while nobody can tell."""
         deadline = time.monotonic() + RESOLVE_S
         while time.monotonic() < deadline:
             self._drop_stale()
             try:
                 with self._lent() as connection:
-                    status = one(connection, "SELECT pg_xact_status(%s::xid8)", (number,))
+                    status, now = rows(connection, f"SELECT pg_xact_status(%s::xid8), {LIFE}", (number,))[0]
+            except errors.InvalidParameterValue:  # a number of the future: a crash took the transaction with it
+                return False
             except (errors.OperationalError, errors.InterfaceError):
                 time.sleep(0.1)
                 continue
-            if status in ("committed", "aborted"):
-                return status == "committed"
+            if status == "aborted":
+                return False
+            if status == "committed" and now == life:
+                return True
+            if status == "committed":  # by this transaction, or after the crash by another of the same number
+                break
             time.sleep(0.05)
         raise StoreUnavailable(
             "the connection was lost during the commit; the write may have happened", "read it back before trying again"
