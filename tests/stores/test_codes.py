@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.stores import codes
+from recollect.stores import codes, segments
 from recollect.stores.codes import Allowed, CodeIndex, Floats, Ints
 
 DIMENSION = 16
@@ -324,3 +324,128 @@ def test_searches_run_while_others_add_and_remove(narrow: None, exact_rows: int)
         reader.join()
     assert wrong == []
     assert len(index) == 200 + 2_800 // 2
+
+
+def embeddings(count: int, seed: int, dimension: int = 96) -> Floats:
+    """Unit vectors around a large common mean that vary less and less from one hidden direction to the next."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((dimension, dimension)))[0]
+    spread = rng.standard_normal((count, dimension)) / np.arange(1, dimension + 1) ** 0.7
+    made = (spread + np.eye(dimension)[-1] * 2) @ turn
+    return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture
+def closer_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each search has scanned the codes of. Two hundred rows are many here."""
+    for name, value in {"SKETCHED_ROWS": 200, "STEP_ROWS": 64, "SEGMENT_ROWS": 512}.items():
+        monkeypatch.setattr(codes, name, value)
+    monkeypatch.setattr(segments, "STEP_ROWS", 64)
+    scanned: list[int] = []
+    scan = codes._all_scores
+
+    def watched(parts: list[codes.Part], probe: codes.Bytes) -> Floats:
+        scanned.append(sum(map(len, parts)))
+        return scan(parts, probe)
+
+    monkeypatch.setattr(codes, "_all_scores", watched)
+    return scanned
+
+
+def sketch_all(index: CodeIndex) -> None:
+    while index.sketch():
+        pass
+
+
+def test_a_first_look_spares_most_rows_and_finds_the_same(closer_looks: list[int]) -> None:
+    vectors = embeddings(4_000, 2)
+    index, rows = filled(vectors, 0)
+    queries = embeddings(20, 3)
+    sketch_all(index)
+    for query in queries:
+        same(search(index, query, 10, fetcher(rows)), brute(rows, query, 10, None))
+    assert max(closer_looks) < 1_000, "a quarter at most"
+
+
+def test_what_came_after_the_sketch_or_was_removed_is_known(closer_looks: list[int]) -> None:
+    vectors = embeddings(4_000, 4)
+    index, rows = filled(vectors[:3_990], 0)
+    sketch_all(index)
+    index.add(np.arange(3_990, 4_000), np.arange(3_990, 4_000), vectors[3_990:])
+    rows |= {row: (row, vectors[row]) for row in range(3_990, 4_000)}
+    gone = np.arange(0, 4_000, 7)
+    index.remove(gone)
+    rows = {row: one for row, one in rows.items() if row % 7}
+    for query in vectors[3_985:]:
+        same(search(index, query, 10, fetcher(rows)), brute(rows, query, 10, None))
+    assert max(closer_looks) < 1_000
+
+
+def test_owners_of_several_rows_are_found_at_first_look(closer_looks: list[int]) -> None:
+    vectors = np.repeat(embeddings(1_000, 11), 4, axis=0)
+    index, rows = filled(vectors, 0, per_owner=4)
+    sketch_all(index)
+    for query in embeddings(10, 12):
+        same(search(index, query, 10, fetcher(rows)), brute(rows, query, 10, None))
+    assert max(closer_looks) < 1_000
+
+
+@pytest.mark.parametrize("share", [2, 50])
+def test_a_scope_is_searched_with_and_without_a_first_look(closer_looks: list[int], share: int) -> None:
+    vectors = embeddings(4_000, 5)
+    index, rows = filled(vectors, 0)
+    sketch_all(index)
+    allowed = set(range(0, 4_000, share))
+    for query in embeddings(10, 6):
+        found = search(index, query, 10, fetcher(rows), np.array(sorted(allowed)))
+        same(found, brute(rows, query, 10, allowed))
+    assert max(closer_looks) <= (600 if share == 2 else 80)
+
+
+def test_one_owner_with_all_the_nearest_rows_hides_no_other(closer_looks: list[int]) -> None:
+    vectors = embeddings(2_000, 7)
+    vectors[:300] = -np.eye(vectors.shape[1], dtype=np.float32)[0]
+    index = CodeIndex(vectors.shape[1], exact_rows=0)
+    owners = np.concatenate([np.zeros(300, np.int64), np.arange(1, 1_701)])
+    index.add(np.arange(2_000), owners, vectors)
+    sketch_all(index)
+    rows = {row: (int(owner), vectors[row]) for row, owner in enumerate(owners)}
+    same(search(index, vectors[0], 10, fetcher(rows)), brute(rows, vectors[0], 10, None))
+    assert closer_looks[0] < 500 and closer_looks[1:] == [2_000], "a second look, at everything"
+
+
+@pytest.mark.parametrize("vectors", [cloud(1_000, 8, 48), embeddings(1_000, 8, 2)])
+def test_short_vectors_and_those_without_main_directions_are_not_sketched(
+    closer_looks: list[int], vectors: Floats
+) -> None:
+    index, _ = filled(vectors, 0)
+    assert not index.sketch()
+    assert all(segment.sketch is None for segment in index._segments)
+
+
+def test_few_rows_are_not_sketched_and_twice_as_many_are_learned_anew(closer_looks: list[int]) -> None:
+    vectors = embeddings(2_000, 9)
+    index, _ = filled(vectors[:150], 0)
+    assert not index.sketch()
+    index.add(np.arange(150, 700), np.arange(150, 700), vectors[150:700])
+    sketch_all(index)
+    first = index._projection
+    assert first is not None
+    index.add(np.arange(700, 1_300), np.arange(700, 1_300), vectors[700:1_300])
+    sketch_all(index)
+    assert index._projection is first
+    index.add(np.arange(1_300, 1_400), np.arange(1_300, 1_400), vectors[1_300:1_400])
+    assert index.sketch() and index._projection is not first
+    index.nearest(vectors[0], 5)
+    assert closer_looks[-1] > 800, "what was sketched the old way is not compared with the new"
+    sketch_all(index)
+    sketches = [segment.sketch for segment in index._segments if segment.count >= 64]
+    assert all(sketch is not None and sketch.projection is index._projection for sketch in sketches)
+
+
+def test_a_saved_index_is_the_same_with_sketches(closer_looks: list[int], tmp_path: Path) -> None:
+    index, _ = filled(embeddings(1_000, 10), 0)
+    index.save(tmp_path / "plain", "s")
+    sketch_all(index)
+    index.save(tmp_path / "sketched", "s")
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "sketched").read_bytes()
