@@ -20,6 +20,8 @@ from recollect.domain.question import Filter
 from recollect.ports import Store, TextMatches
 from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite
 from recollect.stores.sqlite.connection import connect
+from recollect.stores.sqlite.postings import Postings
+from recollect.stores.sqlite.scopes import rows_in_scope
 from recollect.stores.tokens import MARK
 
 WORDS = [
@@ -412,3 +414,29 @@ def test_many_new_memories_with_one_conflict_are_none(tmp_path: Path, clash: Mem
         store.records.write(texts)
     assert store.care.stats().memories == 2 and store.care.check() == []
     store.close()
+
+
+@pytest.mark.parametrize("named", ["only", "exclude"])
+def test_a_few_ids_cost_the_same_in_a_large_store(tmp_path: Path, named: str) -> None:
+    """By the steps of SQLite's machine: to look for two ids must not mean to walk their namespace."""
+    steps: list[int] = []
+    for count in (50, 1_000):
+        path = tmp_path / f"{count}.db"
+        store = open_sqlite(path)
+        put(store, *corpus(count))
+        store.close()
+        connection, taken = connect(str(path), create=False), [0]
+        lists = Postings()
+        filter = Filter(**{named: frozenset({"n0007", "n0030"})})
+        view = lists.view(connection)
+
+        def step(taken: list[int] = taken) -> bool:
+            taken[0] += 1
+            return False
+
+        connection.set_progress_handler(step, 1)
+        found = rows_in_scope(connection, lists, filter, view)
+        assert found is not None and len(found) == (2 if named == "only" else count - 2)
+        steps.append(taken[0])
+        connection.close()
+    assert steps[1] < 2 * steps[0]

@@ -32,7 +32,8 @@ def conditions(filter: Filter) -> Conditions:
 
 def scope_conditions(filter: Filter) -> Conditions:
     """The fields that the full-text index knows as scope terms."""
-    parts, values = ["m.namespace = ?"], [filter.namespace]
+    # Named memories are found by their ids: with the plus the planner cannot walk their namespace instead.
+    parts, values = ["m.namespace = ?" if filter.only is None else "+m.namespace = ?"], [filter.namespace]
     if filter.project is not None:
         parts.append("m.project = ?")
         values.append(filter.project)

@@ -50,10 +50,15 @@ def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, vi
     refused = [postings.rows(connection, refusal, view) for refusal in refusals]
     if filter.exclude:
         refused.append(_excluded(connection, filter))
-    if refused:
-        everything = np.arange(1, view.top + 1) if found is None else found
-        found = everything[~np.isin(everything, np.concatenate(refused))]
-    return found
+    return _without(found, np.concatenate(refused), view.top) if any(map(len, refused)) else found
+
+
+def _without(rows: Rows | None, refused: Rows, top: int) -> Rows:
+    """The rows that are not refused; None stands for all up to the top."""
+    rows = np.arange(1, top + 1) if rows is None else rows
+    is_open = np.ones(max(rows.max(initial=0), refused.max()) + 1, np.bool_)
+    is_open[refused] = False
+    return rows[is_open[rows]]
 
 
 def _in_time(connection: Connection, filter: Filter) -> Rows:
