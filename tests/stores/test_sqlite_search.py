@@ -18,7 +18,7 @@ from recollect.domain.memory import EPOCH, Memory, Scope
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store, TextMatches
-from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite
+from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite, scopes
 from recollect.stores.sqlite.connection import connect
 from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.scopes import rows_in_scope
@@ -416,18 +416,33 @@ def test_many_new_memories_with_one_conflict_are_none(tmp_path: Path, clash: Mem
     store.close()
 
 
-@pytest.mark.parametrize("named", ["only", "exclude"])
-def test_a_few_ids_cost_the_same_in_a_large_store(tmp_path: Path, named: str) -> None:
-    """By the steps of SQLite's machine: to look for two ids must not mean to walk their namespace."""
+TWO = {"n0007", "n0030"}
+EARLY = EPOCH + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("filter", "let_in"),
+    [
+        (Filter(only=frozenset(TWO)), True),
+        (Filter(exclude=frozenset(TWO)), False),
+        (Filter(before=EARLY), True),
+        (Filter(after=EARLY), False),
+    ],
+)
+def test_naming_a_few_memories_costs_the_same_in_a_large_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filter: Filter, let_in: bool
+) -> None:
+    """By the steps of SQLite's machine: a filter that lets two in or keeps two out must not walk the namespace."""
+    monkeypatch.setattr(scopes, "FEW_ROWS", 20)
+    monkeypatch.setattr(scopes, "FEW_SHARE", 1_000)
     steps: list[int] = []
     for count in (50, 1_000):
         path = tmp_path / f"{count}.db"
         store = open_sqlite(path)
-        put(store, *corpus(count))
+        put(store, *(replace(one, created_at=EPOCH + (one.id not in TWO) * timedelta(days=1)) for one in corpus(count)))
         store.close()
         connection, taken = connect(str(path), create=False), [0]
         lists = Postings()
-        filter = Filter(**{named: frozenset({"n0007", "n0030"})})
         view = lists.view(connection)
 
         def step(taken: list[int] = taken) -> bool:
@@ -436,7 +451,7 @@ def test_a_few_ids_cost_the_same_in_a_large_store(tmp_path: Path, named: str) ->
 
         connection.set_progress_handler(step, 1)
         found = rows_in_scope(connection, lists, filter, view)
-        assert found is not None and len(found) == (2 if named == "only" else count - 2)
+        assert found is not None and len(found) == (2 if let_in else count - 2)
         steps.append(taken[0])
         connection.close()
     assert steps[1] < 2 * steps[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,11 @@ from recollect.stores.sqlite.postings import Postings, View, common_rows
 Rows = NDArray[np.integer]
 
 END = "SELECT {end}(created_at) FROM memories INDEXED BY memories_created WHERE namespace = ?"
-ALWAYS = -(2**63), 2**63 - 1
+ALWAYS = -(2**63 - 1), 2**63 - 2
+FEW_ROWS = 4_096
+"""Listing so many takes less than a millisecond."""
+FEW_SHARE = 16
+"""So much less than listing all is worth a try in a large store."""
 
 
 def without_idle_times(connection: Connection, filter: Filter) -> Filter:
@@ -39,17 +44,15 @@ def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, vi
     if filter.only is not None:
         scope = conditions(filter)
         return _numbers(connection, f"SELECT group_concat(row) FROM memories m WHERE {scope.sql}", scope.values)
-    demands, refusals = scope_expression(filter, covers_store(connection, filter.namespace))
-    found: Rows | None = None
-    for demand in demands:
-        listed = postings.rows(connection, demand, view)
-        found = listed if found is None else common_rows(found, listed)
+    terms = scope_expression(filter, covers_store(connection, filter.namespace))
+    demanded, refused = ([postings.rows(connection, term, view) for term in some] for some in terms)
     if filter.after is not None or filter.before is not None:
-        timely = _in_time(connection, filter)
-        found = timely if found is None else common_rows(found, timely)
-    refused = [postings.rows(connection, refusal, view) for refusal in refusals]
+        inside, outside = _by_time(connection, filter, max(FEW_ROWS, view.top // FEW_SHARE))
+        demanded += [] if inside is None else [inside]
+        refused += [] if outside is None else [outside]
     if filter.exclude:
         refused.append(_excluded(connection, filter))
+    found = reduce(common_rows, demanded) if demanded else None
     return _without(found, np.concatenate(refused), view.top) if any(map(len, refused)) else found
 
 
@@ -61,14 +64,26 @@ def _without(rows: Rows | None, refused: Rows, top: int) -> Rows:
     return rows[is_open[rows]]
 
 
-def _in_time(connection: Connection, filter: Filter) -> Rows:
+def _by_time(connection: Connection, filter: Filter, few: int) -> tuple[Rows | None, Rows | None]:
+    """The rows of the filter's time, or those of all other times, whichever are few; else the former."""
     first = ALWAYS[0] if filter.after is None else to_ms(filter.after)
     last = ALWAYS[1] if filter.before is None else to_ms(filter.before) - 1
+    inside = _between(connection, filter.namespace, first, last, few)
+    if len(inside) < few:
+        return inside, None
+    others = ((ALWAYS[0], first - 1), (last + 1, ALWAYS[1]))
+    outside = np.concatenate([_between(connection, filter.namespace, *span, few) for span in others])
+    if len(outside) < few:
+        return None, outside
+    return _between(connection, filter.namespace, first, last, -1), None
+
+
+def _between(connection: Connection, namespace: str, first: int, last: int, limit: int) -> Rows:
     sql = (
-        "SELECT group_concat(row) FROM memories INDEXED BY memories_created"
-        " WHERE namespace = ? AND created_at BETWEEN ? AND ?"
+        "SELECT group_concat(row) FROM (SELECT row FROM memories INDEXED BY memories_created"
+        " WHERE namespace = ? AND created_at BETWEEN ? AND ? LIMIT ?)"
     )
-    return _numbers(connection, sql, (filter.namespace, first, last))
+    return _numbers(connection, sql, (namespace, first, last, limit))
 
 
 def _excluded(connection: Connection, filter: Filter) -> Rows:
