@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import corpus, machine, meaning, reading, report, startup, steps, stores, writes
+from benchmarks import corpus, daily, machine, meaning, reading, report, startup, steps, stores, writes
 from benchmarks.rivals import measure_rivals
 from recollect.adapters import open_embedder
 from recollect.ports import Embedder
@@ -124,6 +124,8 @@ def measure(
     results["rightness"] = reading.measure_rightness(store, bare, made, asked[:40], projects)
     say(f"{size}: second steps")
     results["steps"] = steps.measure_steps(store, size, questions)
+    say(f"{size}: daily life")
+    results["daily"] = daily.measure_daily(store, settings, made, asked, size)
     store.close()
     bare.close()
     if rivals and size <= 100_000:

@@ -32,6 +32,7 @@ def page(results: Mapping[str, Any]) -> str:
     for size, one in results["sizes"].items():
         lines += ["", f"## {int(size):,} memories", "", "| what | p50 | p95 | p99 | CPU p50 |", "|---|---|---|---|---|"]
         lines += [_row(f"recollect recall, scope {scope}", one["recall"][scope]) for scope in ("all", "10 %", "0.1 %")]
+        lines += [_row(f"recollect {name}", times) for name, times in one["daily"].items()]
         lines += [_row(f"recollect, {name} alone", times) for name, times in one["finders"].items()]
         lines += [_row(f"plain FTS5 OR / float scan, {name}", times) for name, times in one["plain"].items()]
         if one.get("whole_recall"):
