@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import threading
 from pathlib import Path
+from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 from sqlite_cases import damage, embed, note, put, text_of, vectors_of
 
-from recollect.domain.changes import AddLink, Put
+from recollect.domain.changes import AddLink, Put, SetSetting
 from recollect.domain.errors import Corrupt, InvalidInput, StoreUnavailable
 from recollect.domain.memory import Link, content_hash
 from recollect.domain.query import Term
@@ -148,6 +150,47 @@ def test_a_backup_under_load_is_whole(path: Path, store: Store, tmp_path: Path) 
         thread.join()
     assert written
     assert not list(tmp_path.glob("*.tmp*"))
+
+
+class Beset:
+    """A copy in the making with a commit of somebody else after each of its steps."""
+
+    def __init__(self, work: apsw.Backup, store: Store) -> None:
+        self.work, self.store, self.steps = work, store, 0
+
+    def __enter__(self) -> Beset:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.work.close()
+
+    @property
+    def done(self) -> bool:
+        return self.work.done
+
+    def step(self, pages: int) -> None:
+        self.work.step(pages)
+        self.steps += 1
+        assert self.steps < 20, "the copy begins anew after every commit"
+        put(self.store, note(f"w{self.steps}", "written while copying"))
+
+
+def test_a_backup_ends_however_often_others_write(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.records.write([SetSetting("large", "x" * 20_000_000)])  # it takes several steps
+
+    class Busy(apsw.Connection):
+        def backup(self, *names: Any) -> Any:  # type: ignore[override]
+            return Beset(super().backup(*names), store)
+
+    with monkeypatch.context() as beset:
+        beset.setattr("recollect.stores.sqlite.schema.apsw.Connection", Busy)
+        store.care.backup(tmp_path / "copy.db")
+    copy = open_sqlite(tmp_path / "copy.db")
+    assert copy.care.stats().memories == 20
+    assert copy.care.check() == []
+    copy.close()
 
 
 def test_a_backup_of_a_damaged_store_does_not_get_its_name(path: Path, store: Store, tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ class SqliteCare:
             raise InvalidInput("a store in memory has no file to copy", "export it as JSON lines instead")
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         try:
-            with self._readers.borrow() as connection:
+            with self._readers.reading() as connection:
+                # Look once, and all of it is one state; otherwise every commit lets the copy begin anew.
+                one(connection, "SELECT count(*) FROM sqlite_schema")
                 copy_file(connection, temporary)
             _verify(temporary)
             temporary.replace(path)
