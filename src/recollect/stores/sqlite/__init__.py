@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -64,7 +64,7 @@ def open_sqlite(
             migrate(connection, None, migrations)
         writer = Writer(readers.borrow, gate, wait_s)
         return _store(readers, writer, None, [writer.close, readers.close, connection.close], search_s, clock)
-    file = Path(path)
+    file = _one_name(Path(path))
     if read_only:
         readers = Readers(str(file), read_only=True)
         with readers.borrow() as connection:
@@ -78,8 +78,23 @@ def open_sqlite(
         raise
     readers = Readers(str(file), read_only=False)
     log = Log(lambda: connect(str(file)))
-    writer = Writer(lambda: nullcontext(connection), gate, wait_s, lambda: drop_sidecars(file), log)
+    writer = Writer(lambda: _lent(connection, readers), gate, wait_s, lambda: drop_sidecars(file), log)
     return _store(readers, writer, file, [writer.close, readers.close, connection.close, gate.close], search_s, clock)
+
+
+def _one_name(file: Path) -> Path:
+    """The name that everybody uses for a file that has several by links: what lies beside it is found by this one."""
+    try:
+        return file.resolve() if file.exists() else file
+    except OSError:  # where nothing can be looked at, nothing can be opened either, which says why
+        return file
+
+
+@contextmanager
+def _lent(connection: Connection, readers: Readers) -> Generator[Connection]:
+    """The write connection, as long as it writes where everybody else will read."""
+    readers.require_file()
+    yield connection
 
 
 def _beside(file: Path) -> Path:

@@ -105,11 +105,11 @@ class SqliteCare:
             purges, saved = counter(connection, "purges"), self._scans.save(connection)
 
         def work(writing: Writing) -> dict[str, int]:
-            note_saved(writing, saved, purges, self._path)
+            note_saved(writing, saved, purges)
             steps = [_merge(writing.connection) for _ in range(MERGED_PAGES // MERGED_AT_ONCE)]
             writing.connection.execute("PRAGMA analysis_limit=400").fetchall()
             writing.connection.execute("PRAGMA optimize").fetchall()
-            writing.ledger.purge = counter(writing.connection, "purge") > 0
+            writing.ledger.purge |= counter(writing.connection, "purge") > 0
             return {"merged": int(any(steps)), "purged": int(writing.ledger.purge), "saved": len(saved)}
 
         done: dict[str, int] = self._writer.run(work)

@@ -181,12 +181,16 @@ class Readers:
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
         self._closed = False
+        self._process = os.getpid()
+        self._file = None if shared is not None else _identity(path)
         if shared is not None:
             shared.execute(INSTANCES).fetchall()
 
     @contextmanager
     def borrow(self) -> Generator[Connection]:
         """A connection for one piece of work, with SQLite's errors translated."""
+        if os.getpid() != self._process:  # the locks of SQLite and of threads were left behind
+            raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
         if self._shared is not None:
             with self._lock, translated():
                 self._require_open()
@@ -214,6 +218,7 @@ class Readers:
             self._require_open()
             if self._idle:
                 return self._idle.pop()
+        self.require_file()
         connection = connect(self._path, read_only=True) if self._read_only else connect(self._path)
         connection.execute(INSTANCES).fetchall()
         if not self._read_only:
@@ -230,6 +235,11 @@ class Readers:
             self._open.discard(connection)
         connection.close()
 
+    def require_file(self) -> None:
+        """Refuse to go on beside a file that took the place of ours: nobody else would see what is written to it."""
+        if self._file is not None and _identity(self._path) not in (self._file, None):
+            raise StoreUnavailable("the store's file was moved, deleted or replaced while it was open", "open it again")
+
     def _require_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("the store is closed", "open it again")
@@ -242,6 +252,17 @@ class Readers:
             for connection in idle:
                 self._open.discard(connection)
                 connection.close()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What a file is, whatever its name; (0, 0) where there is none, None where nobody may look."""
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        return 0, 0
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def rows(connection: Connection, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:

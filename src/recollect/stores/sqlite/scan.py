@@ -6,10 +6,12 @@ A saved index (a file beside the store) spares a process the reading of all vect
 
 from __future__ import annotations
 
+import glob
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,19 +102,20 @@ class Scans:
             for model, scan in self._scans.items():
                 due = scan.saved < 0 if unsaved_only else scan.saved != scan.sequence
                 if due and len(scan.index) >= WORTH_SAVING:
-                    self._current(connection, model, scan.index.dimension)
-                    scan.saved = scan.sequence  # before the attempt: a full disk must not be tried at every search
-                    scan.index.save(sidecar(self.path, model), _stamp(connection, model, scan.sequence))
-                    saved.append((scan.sequence, model))
+                    now = self._current(connection, model, scan.index.dimension)
+                    now.saved = now.sequence  # before the attempt: a full disk must not be tried at every search
+                    with suppress(OSError):  # which costs the next process the time to build it
+                        now.index.save(sidecar(self.path, model), _stamp(connection, model, now.sequence))
+                        saved.append((now.sequence, model))
         return saved
 
 
-def note_saved(writing: Writing, saved: Sequence[tuple[int, int]], purges: int, path: Path | None) -> None:
-    """Make saved indexes known, unless something was erased meanwhile: then the files may still know it."""
+def note_saved(writing: Writing, saved: Sequence[tuple[int, int]], purges: int) -> None:
+    """Make saved indexes known, unless something was erased meanwhile: the files may still know it, so they go."""
     if counter(writing.connection, "purges") == purges:
         writing.connection.executemany("UPDATE models SET saved = ? WHERE model = ?", saved)
-    elif path is not None:
-        drop_sidecars(path)
+    else:
+        writing.ledger.purge = True
 
 
 def sidecar(path: Path, model: int) -> Path:
@@ -121,9 +124,11 @@ def sidecar(path: Path, model: int) -> Path:
 
 
 def drop_sidecars(path: Path) -> None:
-    """Throw the saved indexes away: they hold codes of erased vectors."""
-    for file in path.parent.glob(f"{path.name}.*.codes"):
-        file.unlink(missing_ok=True)
+    """Throw the saved indexes away, also those that somebody did not live to finish: they hold erased vectors."""
+    name = glob.escape(path.name)
+    for pattern in (f"{name}.*.codes", f".{name}.*.codes.*"):
+        for file in path.parent.glob(pattern):
+            file.unlink(missing_ok=True)
 
 
 def _stamp(connection: Connection, model: int, sequence: int) -> str:

@@ -91,15 +91,12 @@ class SqliteVectors:
         return sorted(close, key=lambda hit: (-hit.score, hit.id))[:limit]
 
     def _save_built(self, connection: Connection) -> None:
-        """Keep an index that took seconds to build. A disk that refuses costs the next process those seconds."""
+        """Keep an index that took seconds to build."""
         if self._writer is None:
             return
-        try:
-            purges, saved = counter(connection, "purges"), self._scans.save(connection, unsaved_only=True)
-        except OSError:
-            return
+        purges, saved = counter(connection, "purges"), self._scans.save(connection, unsaved_only=True)
         if saved:
-            self._writer.offer(lambda writing: note_saved(writing, saved, purges, self._scans.path))
+            self._writer.offer(lambda writing: note_saved(writing, saved, purges))
 
     def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
         with self._readers.reading() as connection:

@@ -193,11 +193,18 @@ class Writer:
                 raise
             writing.committed(total)
             if total.purge:
-                if self._before_purge is not None:
-                    self._before_purge()
-                with nullcontext() if self._log is None else self._log.alone:
-                    purge(connection)
+                self._purge(connection)
             return time.monotonic() - began
+
+    def _purge(self, connection: Connection) -> None:
+        """Take away what was erased from where it still is. The write is durable: a failure is left to `tidy`."""
+        if self._before_purge is not None:
+            try:
+                self._before_purge()
+            except OSError:
+                return
+        with nullcontext() if self._log is None else self._log.alone:
+            purge(connection)
 
     def _begin_with(self, connection: Connection) -> Writing:
         self._writing = Writing(connection, self.lexicon)
