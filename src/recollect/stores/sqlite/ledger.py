@@ -54,6 +54,14 @@ class Ledger:
         self.logged |= other.logged
         self.rewritten |= other.rewritten
 
+    def take_back(self, other: Ledger) -> None:
+        """Count against sums that are still to be written, because everything is being counted anew."""
+        self.documents -= other.documents
+        self.tokens -= other.tokens
+        self.namespaces.subtract(other.namespaces)
+        self.terms.subtract(other.terms)
+        self.done.subtract(other.done)
+
 
 class Writing:
     """The writer's connection with what it knows about the file: common terms, words already listed, models."""
@@ -63,6 +71,8 @@ class Writing:
         self.lexicon = lexicon
         self.tokenizer = Tokenizer(connection)
         self.ledger = Ledger()
+        self.total = self.ledger
+        """The sums of the transaction so far, where the ledger is one caller's."""
         self.common: frozenset[str] = frozenset()
         self.models: dict[str, int] = {}
         self.has_tombstones = True

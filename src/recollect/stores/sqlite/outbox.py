@@ -99,9 +99,9 @@ def forget(writing: Writing, model: str) -> None:
     owners = f"SELECT DISTINCT (place >> {PASSAGE_BITS}) & {last_row} FROM vectors WHERE place BETWEEN ? AND ?"
     execute = writing.connection.execute
     execute(f"UPDATE memories SET embedded = embedded - 1 WHERE row IN ({owners})", span)
+    writing.ledger.done[number] -= writing.connection.changes()
     execute(f"INSERT INTO vector_log (model, row) SELECT {number}, * FROM ({owners})", span)
     execute("DELETE FROM vectors WHERE place BETWEEN ? AND ?", span)
-    execute("UPDATE models SET done = 0 WHERE model = ?", (number,))
     execute("DELETE FROM outbox WHERE model = ?", (number,))
     execute("INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE NOT sensitive", (number,))
     writing.ledger.logged = True

@@ -17,6 +17,7 @@ ROW_MASK = (1 << ROW_BITS) - 1
 
 def repair_all(writing: Writing) -> None:
     """Write everything derived anew, in one transaction; memories that are damaged themselves stay as they are."""
+    writing.ledger.take_back(writing.total)
     _drop_broken(writing)
     _texts(writing)
     _outbox(writing)

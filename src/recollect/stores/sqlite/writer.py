@@ -257,7 +257,7 @@ def _together(group: Sequence[Job], writing: Writing) -> Ledger:
     if encoded:
         inserting.append(read([entry for each in encoded.values() for entry in each], writing.lexicon))
     _begin(writing)
-    total = writing.ledger = Ledger()
+    total = writing.total = writing.ledger = Ledger()
     inserted = bool(inserting) and insert_all(inserting, writing)
     for job in group:
         if not inserted or (job.entries is None and id(job) not in encoded):
@@ -268,7 +268,7 @@ def _together(group: Sequence[Job], writing: Writing) -> Ledger:
 def _one_by_one(group: Sequence[Job], writing: Writing) -> Ledger:
     """Each caller in a savepoint. Only errors of the caller's own making end here, the rest fails the whole group."""
     _begin(writing)
-    total = Ledger()
+    total = writing.total = Ledger()
     for job in group:
         writing.ledger = Ledger()
         writing.connection.execute("SAVEPOINT caller")
