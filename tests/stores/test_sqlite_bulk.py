@@ -15,8 +15,10 @@ from recollect.domain.errors import Conflict
 from recollect.domain.memory import Memory
 from recollect.ports import Store
 from recollect.stores.sqlite import fulltext, open_sqlite
+from recollect.stores.sqlite import lexicon as lexicon_module
 from recollect.stores.sqlite import writer as writer_module
 from recollect.stores.sqlite.connection import connect
+from recollect.stores.sqlite.lexicon import Lexicon
 from recollect.stores.sqlite.writer import Writer
 from recollect.stores.tokens import MARK
 
@@ -196,3 +198,22 @@ def test_an_import_is_one_piece_of_the_full_text_index(tmp_path: Path) -> None:
     connection = connect(str(tmp_path / "s.db"))
     assert connection.execute("SELECT count(DISTINCT segid) FROM fulltext_idx").get == 1
     connection.close()
+
+
+class Interrupted(list[tuple[str, str]]):
+    """Texts between which somebody else reads some of his own."""
+
+    def __init__(self, texts: list[tuple[str, str]], lexicon: Lexicon) -> None:
+        super().__init__(texts)
+        self._lexicon = lexicon
+
+    def __getitem__(self, which: Any) -> Any:
+        if which.start == 1:
+            self._lexicon.read([("walrus", "")])  # and does not come to write it
+        return super().__getitem__(which)
+
+
+def test_a_word_that_somebody_else_met_first_is_still_to_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexicon_module, "AT_ONCE", 1)
+    lexicon = Lexicon()
+    assert lexicon.read(Interrupted([("heron", ""), ("walrus", "")], lexicon)).words == {"heron", "walrus"}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sqlite_cases import damage, embed, note, put, text_of, vectors_of
 
-from recollect.domain.changes import AddLink, Put, SetSetting
+from recollect.domain.changes import AddLink, Erase, Put, SetSetting
 from recollect.domain.errors import Corrupt, InvalidInput, StoreUnavailable
 from recollect.domain.memory import Link, content_hash
 from recollect.domain.query import Term
@@ -228,3 +228,24 @@ def test_a_failed_embedding_rests_longer_each_time(path: Path) -> None:
     assert vectors_of(store).missing("m", 5)[0].attempts == 3
     assert vectors_of(store).progress("m").failed == 1
     store.close()
+
+
+def test_a_pause_that_a_wrong_clock_measured_is_not_waited_for(path: Path) -> None:
+    now = [4_000_000_000.0]
+    store = open_sqlite(path, clock=lambda: now[0])
+    memory = note("a", "hard to embed")
+    put(store, memory)
+    vectors_of(store).put("m", [Embedded("a", content_hash(memory.content), None, error="no answer")])
+    now[0] = 1_800_000_000.0  # the clock was set right
+    assert [one.id for one in vectors_of(store).missing("m", 5)] == ["a"]
+    store.close()
+
+
+def test_a_damaged_memory_that_a_repair_left_out_can_be_replaced_and_forgotten(path: Path, store: Store) -> None:
+    for id in ("n3", "n4"):
+        damage(path, "UPDATE memories SET importance = 0.9 WHERE id = ?", id)
+    assert {finding.kind for finding in store.care.check(repair=True) if not finding.repaired} == {"memory"}
+    store.records.write([Erase("n3"), Put(note("n4", "winter notes, written anew"), expected_version=1)])
+    assert [memory.content for memory in store.records.fetch(["n3", "n4"])] == ["winter notes, written anew"]
+    assert store.care.check() == []
+    assert text_of(store).match(Term("anew"), Filter(), 5).ids == ("n4",)

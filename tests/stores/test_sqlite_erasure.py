@@ -134,3 +134,25 @@ def test_common_words_survive_an_erasure(tmp_path: Path) -> None:
     assert [word for word, _ in text_of(store).similar("runs", 0.2, 5)] == ["runs", "run"]
     assert text_of(store).match(Term("running"), Filter(), 5).frequencies.tolist() == [2.0]
     store.close()
+
+
+def test_a_word_that_was_counted_is_forgotten_with_the_last_memory_that_held_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.fulltext.COMMON_COUNT", 2)
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, *(note(f"n{n}", f"met {canary(1)}") for n in range(3)), note("stays", "met nobody"))
+    assert text_of(store).frequencies([canary(1), "met"]) == [3, 4]
+    put(store, note("more", f"met {canary(1)}"))  # by now both are counted by every write
+    connection = apsw.Connection(str(path))
+    counted = "SELECT term, memories FROM common_terms ORDER BY term"
+    assert connection.execute(counted).fetchall() == [("met", 5), (canary(1), 4)]
+    store.records.write([Erase("more"), *(Erase(f"n{n}") for n in range(3))])
+    assert connection.execute(counted).fetchall() == [("met", 1)]
+    connection.close()
+    assert canary(1).encode() not in raw_bytes(path)
+    put(store, note("again", f"met {canary(1)} once more"))
+    assert text_of(store).frequencies([canary(1), "met"]) == [1, 2]
+    assert store.care.check() == []
+    store.close()

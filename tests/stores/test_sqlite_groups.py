@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sqlite_cases import embed, note, put, raw_bytes, vectors_of
+from sqlite_cases import damage, embed, note, put, raw_bytes, vectors_of
 from test_sqlite_writer import Held
 
 from recollect.domain.changes import Erase
-from recollect.domain.errors import Conflict, RecollectError
+from recollect.domain.errors import Conflict, Corrupt, RecollectError
 from recollect.domain.question import Filter
 from recollect.ports import Store
 from recollect.stores.sqlite import open_sqlite
@@ -100,3 +100,12 @@ def test_tidying_up_beside_an_erasure_leaves_nothing_of_it(
     assert not list(tmp_path.glob("*.codes"))
     assert b"second" not in raw_bytes(tmp_path / "s.db")
     assert store.care.check() == []
+
+
+def test_a_memory_that_cannot_be_read_is_the_trouble_of_whoever_asks_for_it(store: Store, tmp_path: Path) -> None:
+    damage(tmp_path / "s.db", "UPDATE memories SET content = CAST(x'ff' AS TEXT) WHERE id = 'a'")
+    told = in_one_group(
+        store, [lambda: put(store, note("c", "sound")), lambda: store.records.write([Erase("a")]), a_conflict(store)]
+    )
+    assert told == [None, Corrupt, Conflict]
+    assert [memory.id for memory in store.records.fetch(["b", "c"])] == ["b", "c"]

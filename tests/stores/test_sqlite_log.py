@@ -42,6 +42,10 @@ def test_a_long_log_is_copied_beside_the_writer(
     store = open_sqlite(tmp_path / "s.db")
     for number in range(20):
         put(store, note(f"n{number}", f"zebra {number}"))
+    for _ in range(10_000):  # the thread may be late, but not for ever
+        if copying:
+            break
+        threading.Event().wait(0.001)
     store.close()
     assert copying and set(copying) == {"recollect-log"}
 
@@ -52,6 +56,13 @@ def test_the_log_is_started_anew_under_a_load_that_never_pauses(
     monkeypatch.setattr(log, "SOON_PAGES", 60)
     monkeypatch.setattr(log, "LATEST_PAGES", 120)
     monkeypatch.setattr(log, "LONGEST_PAGES", 240)
+    copy = log.copy
+
+    def copy_if_the_writer(connection: Connection) -> None:
+        if threading.current_thread().name == "recollect-writer":  # the thread never gets done
+            copy(connection)
+
+    monkeypatch.setattr(log, "copy", copy_if_the_writer)
     store = open_sqlite(tmp_path / "s.db")
     for number in range(100):  # some two thousand pages
         put(store, note(f"n{number}", f"zebra number {number}"))
@@ -80,6 +91,7 @@ def test_short_lives_beside_a_store_that_only_reads_leave_a_short_log(
 def test_a_reader_that_stays_only_delays_the_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SOON_PAGES", 30)
     monkeypatch.setattr(log, "LATEST_PAGES", 60)
+    monkeypatch.setattr(log, "LONGEST_PAGES", 60)  # a thread that is at it may not keep the writer from it
     path = tmp_path / "s.db"
     store = open_sqlite(path)
     put(store, note("first", "zebra"))
@@ -140,4 +152,24 @@ def test_what_was_erased_is_purged_after_the_thread_has_finished(
     erasing.join()
     copying.join()
     assert b"quetzal" not in path.read_bytes() + path.with_name("s.db-wal").read_bytes()
+    store.close()
+
+
+def test_without_threads_the_writer_lives_and_copies_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copying: list[str]
+) -> None:
+    monkeypatch.setattr(log, "SOON_PAGES", 30)
+    monkeypatch.setattr(log, "LATEST_PAGES", 90)
+    store = open_sqlite(tmp_path / "s.db")
+    start = threading.Thread.start
+
+    def start_the_last(thread: threading.Thread) -> None:
+        if thread.name != "recollect-writer":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_the_last)
+    for number in range(40):
+        put(store, note(f"n{number}", f"zebra number {number}"))
+    assert set(copying) == {"recollect-writer"}
     store.close()

@@ -20,7 +20,7 @@ from recollect.domain.errors import Corrupt, RecollectError, StoreTooNew, StoreU
 from recollect.domain.query import Phrase, Term
 from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
-from recollect.stores.sqlite.connection import Connection, connect, require_safe_sqlite, set_pragma
+from recollect.stores.sqlite.connection import Connection, Readers, connect, require_safe_sqlite, set_pragma
 from recollect.stores.sqlite.schema import MIGRATIONS
 from recollect.stores.tokens import MARK, Tokenizer
 
@@ -364,3 +364,40 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     for attempt in (lambda: store.records.fetch(["a"]), lambda: put(store, note("a", "late"))):
         with pytest.raises(RecollectError, match="closed"):
             attempt()
+
+
+@pytest.mark.parametrize("older", [(), (FORMAT_2,), (FORMAT_2, FORMAT_1)])
+def test_an_older_file_is_not_read_as_if_it_were_a_current_one(tmp_path: Path, older: tuple[str, ...]) -> None:
+    path = tmp_path / "s.db"
+    open_sqlite(path).close()
+    make_older(path, *older)
+    with pytest.raises(StoreUnavailable, match="schema version") as caught:
+        open_sqlite(path, read_only=True)
+    assert "doctor" in caught.value.hint
+    open_sqlite(path).close()
+    open_sqlite(path, read_only=True).close()
+
+
+def test_a_file_that_a_newer_version_migrated_meanwhile_is_written_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "by the old one"))
+    newer = open_sqlite(path, migrations=(*MIGRATIONS, _add_table))
+    put(newer, note("b", "by the new one"))
+    with pytest.raises(StoreTooNew):
+        put(store, note("c", "in the old way"))
+    put(newer, note("d", "by the new one"))
+    assert [memory.id for memory in newer.records.fetch(["a", "b", "c", "d"])] == ["a", "b", "d"]
+    for one in (store, newer):
+        one.close()
+
+
+def test_what_ended_a_reading_is_told_and_not_that_it_has_ended(tmp_path: Path) -> None:
+    open_sqlite(tmp_path / "s.db").close()
+    readers = Readers(str(tmp_path / "s.db"), read_only=False)
+    with pytest.raises(StoreUnavailable, match="disk is full"), readers.reading() as connection:
+        connection.execute("ROLLBACK")  # as SQLite does where the disk fails
+        raise apsw.FullError
+    with readers.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM memories").get == 0
+    readers.close()

@@ -281,3 +281,37 @@ def test_merging_while_callers_are_waited_for_ends_if_they_do_not_come_back(tmp_
     assert second.care.stats().memories == 25
     assert second.care.check() == []
     second.close()
+
+
+def test_a_writer_that_cannot_start_is_a_typed_error_and_starts_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_sqlite(tmp_path / "s.db", wait_s=1.0)
+
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refused)
+        with pytest.raises(StoreUnavailable, match="no thread"):
+            put(store, note("a", "not written"))
+        store.records._writer.offer(lambda _: None)  # type: ignore[attr-defined]
+    put(store, note("b", "written"))
+    assert [memory.id for memory in store.records.fetch(["a", "b"])] == ["b"]
+    store.close()
+
+
+def test_words_that_another_process_took_off_the_list_after_a_failed_commit_are_listed_again(tmp_path: Path) -> None:
+    store, other = open_sqlite(tmp_path / "s.db"), open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "heron"), note("b", "walrus"), note("c", "stays"))
+    writer: Writer = store.records._writer  # type: ignore[attr-defined]
+    connection = writer._lend().__enter__()  # type: ignore[attr-defined]
+    connection.set_commit_hook(lambda: True)  # type: ignore[attr-defined]
+    with pytest.raises(StoreUnavailable):
+        store.records.write([Erase("a")])
+    connection.set_commit_hook(None)  # type: ignore[attr-defined]
+    other.records.write([Erase("b")])
+    put(store, note("d", "another walrus"))
+    assert store.care.check() == []
+    for one in (store, other):
+        one.close()

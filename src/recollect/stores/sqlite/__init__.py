@@ -32,7 +32,7 @@ from recollect.stores.sqlite.log import Log
 from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.records import SqliteRecords
 from recollect.stores.sqlite.scan import Scans, drop_sidecars
-from recollect.stores.sqlite.schema import MIGRATIONS, Migration, migrate, require_known, version_of
+from recollect.stores.sqlite.schema import MIGRATIONS, Migration, migrate, require_current, require_known, version_of
 from recollect.stores.sqlite.vectors import SqliteVectors
 from recollect.stores.sqlite.warming import Warming
 from recollect.stores.sqlite.writer import Writer
@@ -68,7 +68,7 @@ def open_sqlite(
     if read_only:
         readers = Readers(str(file), read_only=True)
         with readers.borrow() as connection:
-            require_known(version_of(connection), migrations)
+            require_current(version_of(connection), migrations)
         return _store(readers, None, file, [readers.close], search_s, clock)
     gate = Gate(_beside(file), wait_s)
     try:

@@ -145,7 +145,11 @@ def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
 def _unindex(row: int, content: str, namespace: str, writing: Writing) -> frozenset[str]:
     """Take a memory out of everything that finds it by words, but for the list of words; its words."""
     connection = writing.connection
-    tags, scope = one(connection, "SELECT tags, scope FROM indexed_texts WHERE row = ?", (row,))
+    found = one(connection, "SELECT tags, scope FROM indexed_texts WHERE row = ?", (row,))
+    if found is None:  # damaged: a repair has left it out
+        log_text(writing, row)
+        return frozenset()
+    tags, scope = found
     text = writing.tokenizer.text(plain(content), tags)
     connection.execute(
         "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) VALUES ('delete', ?, ?, ?, ?)",

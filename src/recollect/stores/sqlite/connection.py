@@ -211,7 +211,8 @@ class Readers:
             try:
                 yield connection
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # SQLite ends it by itself where the disk fails
+                    connection.execute("ROLLBACK")
 
     def _take(self) -> Connection:
         with self._lock:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from recollect.domain.errors import StoreTooNew
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.lexicon import Lexicon
 from recollect.stores.tokens import Text, Tokenizer
@@ -79,6 +80,7 @@ class Writing:
         self._words: set[str] = set()
         self._removed: int | None = None
         """How often words have been taken off the list; until it was asked, no word is taken for listed."""
+        self._version: int | None = None
         self._seen = -1
         self._unmerged = 0
 
@@ -87,6 +89,10 @@ class Writing:
         changed = self.connection.data_version()
         if changed == self._seen:
             return
+        version = int(one(self.connection, "PRAGMA user_version"))
+        if self._version not in (None, version):
+            raise StoreTooNew("a newer recollect has migrated the store", "start this program again with the newer one")
+        self._version = version
         removed = counter(self.connection, "words_removed")
         if self._removed not in (None, removed):
             self.forget_words()
@@ -156,6 +162,10 @@ class Writing:
         changed = [(change, term) for term, change in ledger.terms.items() if change]
         if changed:
             self.connection.executemany("UPDATE common_terms SET memories = memories + ? WHERE term = ?", changed)
+            if any(change < 0 for change, _ in changed):
+                execute("DELETE FROM common_terms WHERE memories <= 0")  # a word that nobody says any more is not kept
+                if self.connection.changes():
+                    self.reload()
         for model, change in ledger.done.items():
             execute("UPDATE models SET done = done + ? WHERE model = ?", (change, model))
         fresh = ledger.words.difference(self._words)
@@ -163,7 +173,6 @@ class Writing:
             execute("INSERT OR IGNORE INTO words (word) SELECT value FROM json_each(?)", (json.dumps(sorted(fresh)),))
         if ledger.unlisted:
             execute("UPDATE counters SET value = value + 1 WHERE name = 'words_removed'")
-            self._removed = counter(self.connection, "words_removed")
         if ledger.purge:
             execute("UPDATE counters SET value = 1 WHERE name = 'purge'")
             execute("UPDATE counters SET value = value + 1 WHERE name = 'purges'")
@@ -192,6 +201,8 @@ class Writing:
     def committed(self, ledger: Ledger) -> None:
         """Remember what is now certain, as long as nobody else can have written."""
         self._seen = self.connection.data_version()
+        if ledger.unlisted and self._removed is not None:
+            self._removed += 1
         if len(self._words) + len(ledger.words) > KNOWN_WORDS:
             self._words.clear()
         self._words |= ledger.words

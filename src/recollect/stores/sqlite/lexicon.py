@@ -96,6 +96,7 @@ class Lexicon:
         pieces = list(map(self._pieces.__getitem__, every))
         if self._pieces.unknown:
             reading.words |= self._learn(pieces)
+            self._alone = reading if self._alone is reading else None
         if self._alone is not reading:
             reading.words.update(filter(self._unlisted.__contains__, every))
         parts = np.frombuffer(b"".join(pieces), dtype="<u2").reshape(-1, 3)

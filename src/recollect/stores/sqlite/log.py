@@ -60,8 +60,12 @@ class Log:
                 self.alone.release()
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._loop, name="recollect-log", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._loop, name="recollect-log", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no threads are left: the log grows until the writer copies it
+                return
+            self._thread = thread
         self._wanted.release()
 
     def _loop(self) -> None:

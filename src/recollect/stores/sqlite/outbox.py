@@ -122,8 +122,9 @@ def waiting(connection: Connection, model: int | None, limit: int, now_ms: int) 
         found = rows(
             connection,
             "SELECT m.id, m.content, o.attempts FROM outbox o JOIN memories m ON m.row = o.row"
-            " WHERE o.model = ? AND o.retry_at <= ? ORDER BY o.attempts, o.row LIMIT ?",
-            (model, now_ms, limit),
+            # A pause longer than the longest was measured by a clock that was wrong.
+            " WHERE o.model = ? AND (o.retry_at <= ? OR o.retry_at > ?) ORDER BY o.attempts, o.row LIMIT ?",
+            (model, now_ms, now_ms + LAST_RETRY_MS, limit),
         )
     return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
 

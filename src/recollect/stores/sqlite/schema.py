@@ -10,7 +10,7 @@ from typing import cast
 
 import apsw
 
-from recollect.domain.errors import Corrupt, StoreTooNew
+from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
 from recollect.stores.sqlite.connection import Connection, one, set_pragma
 from recollect.stores.sqlite.derived import narrow_down, slim_down
 from recollect.stores.sqlite.subjects import add_subjects
@@ -148,6 +148,16 @@ def require_known(version: int, steps: Sequence[Migration] = MIGRATIONS) -> None
     if version > len(steps):
         raise StoreTooNew(
             f"the store has schema version {version}, this recollect knows {len(steps)}", "upgrade recollect"
+        )
+
+
+def require_current(version: int, steps: Sequence[Migration] = MIGRATIONS) -> None:
+    """Leave a file alone that would have to be migrated and must not be written."""
+    require_known(version, steps)
+    if version < len(steps):
+        raise StoreUnavailable(
+            f"the store has schema version {version} and cannot be read as it is",
+            "let `recollect doctor` open it, which migrates it",
         )
 
 

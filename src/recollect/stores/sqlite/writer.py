@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,8 +39,8 @@ LIGHT_CHARACTERS = 4_000
 """So few changes with so little text are left to the writer, which encodes and reads those of many callers in one go;
 more is work of its own caller."""
 
-OWN_ERRORS = (RecollectError, UnicodeEncodeError, OverflowError, apsw.TooBigError)
-"""Of one caller's making."""
+OWN_ERRORS = (RecollectError, UnicodeError, OverflowError, apsw.TooBigError)
+"""Of one caller's making, or of the memory that it asks for."""
 
 Work = Callable[[Writing], Any]
 Lend = Callable[[], AbstractContextManager[Connection]]
@@ -111,8 +111,9 @@ class Writer:
         """Ask for work that may as well be left undone; nobody waits for it."""
         with self._lock:
             if not self._closed and os.getpid() == self._process and len(self._line) < QUEUE_LIMIT:
-                self._start()
-                self._line.join(Job(work))
+                with suppress(StoreUnavailable):
+                    self._start()
+                    self._line.join(Job(work))
 
     def require_open(self) -> None:
         """Raise StoreUnavailable where nothing can be written."""
@@ -139,8 +140,12 @@ class Writer:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._loop, name="recollect-writer", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._loop, name="recollect-writer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise StoreUnavailable("no thread can be started to write", "end some other program") from error
+            self._thread = thread
 
     def _loop(self) -> None:
         """Until the line has ended.
@@ -289,7 +294,7 @@ def _own(error: BaseException) -> BaseException:
         return InvalidInput("a text holds half a character (a lone surrogate)", "send valid Unicode")
     if isinstance(error, OverflowError):
         return InvalidInput("a number or time is out of range", "use 64-bit numbers and years 1 to 9999")
-    if isinstance(error, apsw.Error):
+    if isinstance(error, apsw.Error | UnicodeDecodeError):
         return translate(error)
     return error
 
