@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from math import sqrt
@@ -82,12 +83,15 @@ def forget(folder: Path, ids: Iterable[str]) -> int:
 
 def prune(folder: Path, before: datetime) -> int:
     """Remove recollections written before a moment, and the oldest beyond MAX_FILES."""
-    files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
-    old = [path for path in files if path.stat().st_mtime < before.timestamp()]
-    surplus = files[: max(0, len(files) - MAX_FILES)]
-    for path in {*old, *surplus}:
+    files: list[tuple[float, Path]] = []
+    for path in folder.glob("*.json") if folder.is_dir() else ():
+        with suppress(FileNotFoundError):  # somebody else has removed it meanwhile
+            files.append((path.stat().st_mtime, path))
+    surplus = len(files) - MAX_FILES
+    old = [path for place, (at, path) in enumerate(sorted(files)) if place < surplus or at < before.timestamp()]
+    for path in old:
         path.unlink(missing_ok=True)
-    return len({*old, *surplus})
+    return len(old)
 
 
 def _load(path: Path) -> Recollection | None:

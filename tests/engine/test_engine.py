@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect import Scope
+from recollect import Scope, recollection
 from recollect.domain.changes import Put
 from recollect.domain.memory import Memory
 from recollect.encoders.fake import FakeEmbedder
@@ -113,8 +114,6 @@ def test_recollections_stand_while_the_topic_does(engine: Engine) -> None:
 
 @pytest.mark.covers("two-stage.top3")
 def test_the_recollection_file_is_replaced_whole_and_private(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recollect import recollection
-
     engine.remember("the deploy pipeline runs on tuesdays")
     engine.recollect("deploy", "../../etc/passwd", force=True)
     folder = engine.settings.recollections
@@ -129,6 +128,18 @@ def test_the_recollection_file_is_replaced_whole_and_private(engine: Engine, mon
     with pytest.raises(OSError, match="disk full"):
         engine.recollect("deploy again", "../../etc/passwd", force=True)
     assert [one.read_bytes() for one in folder.iterdir()] == [before]
+
+
+def test_upkeep_removes_old_recollections_beside_others_who_do(engine: Engine) -> None:
+    engine.remember("The office cat is called Miso.")
+    for session in ("old", "new"):
+        engine.recollect("cat", session)
+    folder = engine.settings.recollections
+    os.utime(recollection.path_of(folder, "old"), (0, 0))
+    (folder / "gone.json").symlink_to(folder / "nowhere")  # listed, and not there any more when it is looked at
+    engine.upkeep()
+    assert recollection.read(folder, "old") is None
+    assert recollection.read(folder, "new") is not None
 
 
 @pytest.mark.covers("more.forget")

@@ -151,6 +151,28 @@ def test_an_interrupted_copy_goes_on(
     assert contents(target) == contents(source)
 
 
+@pytest.mark.parametrize("page", [2, 100])
+def test_an_interrupted_copy_goes_on_where_keys_have_changed_hands(
+    page: int, opened: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.importers.copying.PAGE", page)
+    source, target = opened("one"), opened("two")
+    names = ("a", "b", "c", "d", "e", "f")
+    source.records.write([Put(Memory(name, f"text of {name}", key=f"key of {name}")) for name in names])
+
+    def stop(step: str, *_: object) -> None:
+        if step == "links":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_store(source, target, progress=stop)
+    source.records.write([Put(Memory("f", "text of f"), expected_version=1)])  # without a key
+    source.records.write([Put(Memory("a", "text of a", key="key of f"), expected_version=1)])
+    source.records.write([Erase("d", tombstone=False), Put(Memory("b2", "another", key="key of d"))])
+    copy_store(source, target)
+    assert contents(target) == contents(source)
+
+
 def test_a_second_run_writes_only_what_is_missing(
     opened: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -318,6 +318,28 @@ def test_a_migration_killed_halfway_did_not_happen(tmp_path: Path) -> None:
     store.close()
 
 
+KILLED_COPYING = """
+import os, signal, sys
+from recollect.stores.sqlite import open_sqlite, schema
+def dies(descriptor):
+    os.kill(os.getpid(), signal.SIGKILL)
+schema.os.fsync = dies
+open_sqlite(sys.argv[1], migrations=(*schema.MIGRATIONS, lambda connection: None))
+"""
+
+
+def test_a_killed_migration_leaves_no_copy_behind_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", "the secret quetzal"))
+    store.close()
+    assert subprocess.run([sys.executable, "-c", KILLED_COPYING, str(path)], check=False).returncode == -9
+    assert list(tmp_path.glob("*.tmp"))
+    open_sqlite(path, migrations=(*MIGRATIONS, _add_table)).close()
+    copies = {file.name for file in tmp_path.iterdir() if b"quetzal" in file.read_bytes()}
+    assert copies == {"s.db", f"s.db.v{len(MIGRATIONS)}.backup"}
+
+
 @pytest.mark.covers("two-stage.index")
 def test_the_recency_index_holds_only_embedded_memories(tmp_path: Path) -> None:
     open_sqlite(tmp_path / "s.db").close()

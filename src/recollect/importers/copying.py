@@ -84,16 +84,10 @@ def _copy_memories(source: Store, target: Store, say: Progress) -> int:
     written = 0
     for page in _pages(source, "memories", say):
         held = {memory.id: memory for memory in target.records.fetch([memory.id for memory in page])}
-        changes: list[Change] = []
-        for memory in page:
-            if held.get(memory.id) == memory:
-                continue
-            if memory.id in held:  # a plain replacement would count its version up
-                changes.append(Erase(memory.id, tombstone=False))
-            changes.append(Put(memory, revive=True))
-        written += sum(isinstance(change, Put) for change in changes)
-        if changes:
-            target.records.write(changes)
+        wanted = [memory for memory in page if held.get(memory.id) != memory]
+        if wanted:  # a plain replacement would count its version up
+            _replace(target, {memory.id for memory in wanted} & held.keys(), wanted)
+        written += len(wanted)
     if target.care.stats().memories != source.care.stats().memories:
         for page in _pages(target, "memories gone", say):
             held_there = {memory.id for memory in source.records.fetch([memory.id for memory in page])}
@@ -101,6 +95,20 @@ def _copy_memories(source: Store, target: Store, say: Progress) -> int:
             if gone:
                 target.records.write(gone)
     return written
+
+
+def _replace(target: Store, gone: set[str], wanted: Sequence[Memory]) -> None:
+    """Erase some memories and put others, in one transaction. Where an interrupted run has given a key to a memory that
+    has lost it since, that one goes too: if the source still has it, it comes back with its own page."""
+    while True:
+        erasures = [Erase(id, tombstone=False) for id in sorted(gone)]
+        try:
+            target.records.write([*erasures, *(Put(memory, revive=True) for memory in wanted)])
+            return
+        except Conflict as error:
+            if error.existing_id is None or error.existing_id in gone:
+                raise
+            gone = {*gone, error.existing_id}
 
 
 def _links(store: Store, page: Sequence[Memory]) -> set[Link]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 from collections.abc import Callable, Sequence
@@ -188,6 +189,8 @@ def _copy_before(connection: Connection, target: Path) -> None:
     """The way back: a copy of the file as it was, made only once for each version."""
     if target.exists():
         return
+    for torn in target.parent.glob(f"{glob.escape(target.name)}.*.tmp*"):  # nobody else migrates: of a killed process
+        torn.unlink(missing_ok=True)
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     copy_file(connection, temporary)
     temporary.replace(target)
