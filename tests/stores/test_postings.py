@@ -148,3 +148,16 @@ def test_the_heaviest_rows_are_those_that_sorting_all_finds(held: float, equal: 
             best = np.argsort(-weight, kind="stable")[:wanted]
             found = finding._heaviest(weight, wanted)[:wanted]
             assert sorted(found.tolist()) == sorted(best[weight[best] > 0].tolist())
+
+
+def test_lists_of_words_that_nobody_uses_are_bounded_too(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "KEPT_ROWS", 2_000)
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "deploy"))
+    readers, kept = Readers(str(tmp_path / "s.db"), read_only=True), Postings()
+    with readers.reading() as connection:
+        for number in range(100):
+            assert not len(kept.term(connection, f"unheard{number}", kept.view(connection)).found)
+    assert len(kept._lists) <= 20  # pyright: ignore[reportPrivateUsage]
+    readers.close()
+    store.close()

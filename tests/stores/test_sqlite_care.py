@@ -249,3 +249,20 @@ def test_a_damaged_memory_that_a_repair_left_out_can_be_replaced_and_forgotten(p
     assert [memory.content for memory in store.records.fetch(["n3", "n4"])] == ["winter notes, written anew"]
     assert store.care.check() == []
     assert text_of(store).match(Term("anew"), Filter(), 5).ids == ("n4",)
+
+
+@pytest.mark.parametrize("data", ["x'0000c07f00000000'", "x'0000807f00000000'", "x'00'", "x'0000803f'"])
+def test_a_vector_that_is_none_is_damage_like_any_other(path: Path, store: Store, data: str) -> None:
+    damage(path, f"UPDATE vectors SET data = {data} WHERE place = (SELECT min(place) FROM vectors)")
+    with pytest.raises(Corrupt):
+        vectors_of(store).search("m", QUERY, Filter(), 20)
+    assert all(finding.repaired for finding in store.care.check(repair=True))
+    assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 9
+
+
+def test_a_token_stream_that_is_none_is_damage_like_any_other(path: Path, store: Store) -> None:
+    damage(path, "UPDATE texts SET tokens = x'010203' WHERE row = 3")
+    with pytest.raises(Corrupt):
+        text_of(store).match(Term("winter"), Filter(), 20)
+    assert all(finding.repaired for finding in store.care.check(repair=True))
+    assert len(text_of(store).match(Term("winter"), Filter(), 20).ids) == 20

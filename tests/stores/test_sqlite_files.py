@@ -67,6 +67,17 @@ def test_an_older_file_is_migrated_by_another_name(tmp_path: Path) -> None:
     store.close()
 
 
+def test_whoever_goes_into_another_folder_keeps_his_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = open_sqlite("s.db")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    put(store, note("a", "where it was opened"))
+    assert [memory.id for memory in store.records.fetch(["a"])] == ["a"]
+    assert not any(Path().iterdir())
+    store.close()
+
+
 def test_a_name_that_looks_like_a_pattern_is_a_name(tmp_path: Path) -> None:
     store = with_saved_index(tmp_path / "s[1].db")
     store.records.write([Erase("n0")])

@@ -297,6 +297,32 @@ def test_a_process_that_missed_the_log_takes_the_index_that_another_saved(
     second.close()
 
 
+def test_a_model_whose_vectors_were_dropped_may_come_back_with_longer_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.scan.WORTH_SAVING", 1)
+    store, other = open_sqlite(tmp_path / "s.db"), open_sqlite(tmp_path / "s.db")
+    memories = [note(f"n{n}", f"text {n}") for n in range(3)]
+    put(store, *memories)
+    for number, memory in enumerate(memories):
+        embed(store, memory, 1.0, float(number))
+    short, long = np.array([1.0, 0.0], np.float32), np.array([0.0, 0.0, 1.0], np.float32)
+    for one in (store, other):
+        assert len(vectors_of(one).search("m", short, Filter(), 5)) == 3
+    vectors_of(store).forget("m")
+    assert other.care.tidy()["saved"] == 0
+    for number, memory in enumerate(memories[:2]):
+        embed(other, memory, 1.0, 0.0, float(number))
+    with pytest.raises(InvalidInput, match="2 numbers, the model's others have 3"):
+        embed(store, memories[2], 1.0, 2.0)
+    for one in (store, other):
+        one.care.tidy()
+        assert [hit.id for hit in vectors_of(one).search("m", long, Filter(), 5)] == ["n1", "n0"]
+        one.care.tidy()
+        assert one.care.check() == []
+        one.close()
+
+
 def test_an_index_that_had_to_be_built_is_there_for_the_next_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

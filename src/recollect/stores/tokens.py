@@ -18,6 +18,8 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.domain.errors import Corrupt
+
 if TYPE_CHECKING:
     from recollect.stores.sqlite.connection import Connection
 
@@ -174,7 +176,10 @@ class Streams:
 
     def __init__(self, streams: Sequence[bytes], content_tokens: Sequence[int]) -> None:
         sizes = np.array([len(stream) // NARROW_BYTES + 1 for stream in streams], dtype=np.int64)
-        self._low = np.frombuffer(bytes(NARROW_BYTES).join([*streams, b""]), dtype="<u4")
+        try:
+            self._low = np.frombuffer(bytes(NARROW_BYTES).join([*streams, b""]), dtype="<u4")
+        except ValueError as error:
+            raise Corrupt("a memory's token stream is damaged", "run doctor with repair: it is made again") from error
         self._high: NDArray[np.uint16] | None = None
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])) if len(sizes) else sizes
         self._tags_from = self._starts + np.array(content_tokens, dtype=np.int64) + 1

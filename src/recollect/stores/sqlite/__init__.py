@@ -83,9 +83,9 @@ def open_sqlite(
 
 
 def _one_name(file: Path) -> Path:
-    """The name that everybody uses for a file that has several by links: what lies beside it is found by this one."""
+    """The name that everybody uses for a file that has several by links or by the folder that somebody is in."""
     try:
-        return file.resolve() if file.exists() else file
+        return file.resolve() if file.exists() else file.absolute()
     except OSError:  # where nothing can be looked at, nothing can be opened either, which says why
         return file
 

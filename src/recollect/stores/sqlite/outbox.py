@@ -102,6 +102,7 @@ def forget(writing: Writing, model: str) -> None:
     writing.ledger.done[number] -= writing.connection.changes()
     execute(f"INSERT INTO vector_log (model, row) SELECT {number}, * FROM ({owners})", span)
     execute("DELETE FROM vectors WHERE place BETWEEN ? AND ?", span)
+    execute("UPDATE models SET dimension = NULL WHERE model = ?", (number,))
     execute("DELETE FROM outbox WHERE model = ?", (number,))
     execute("INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE NOT sensitive", (number,))
     writing.ledger.logged = True

@@ -22,6 +22,8 @@ from recollect.stores.tokens import Streams, token_hash
 
 KEPT_ROWS = 16_000_000
 """The bound of all lists together: 96 MB."""
+LEAST_ROWS = 100
+"""What a list counts for that bound at least: it takes room also where it is empty."""
 LISTED_AT_ONCE = 1_000_000
 MEASURED_AT_ONCE = 65_536
 SHORT_BYTES = 3
@@ -64,6 +66,10 @@ class Listed:
     """How often each holds the term, in any column; without content for an expression."""
     in_tags: Times
     """How many of these times in the tags."""
+
+    @property
+    def size(self) -> int:
+        return max(len(self.found), LEAST_ROWS)
 
     def until(self, top: int) -> Listed:
         """What an earlier state of the file holds of it."""
@@ -136,10 +142,10 @@ class Postings:
             if before is not None and before.rewrites > listed.rewrites:  # of a later state: worth more than ours
                 return
             self._lists.pop(expression, None)
-            self._kept += len(listed.found) - (0 if before is None else len(before.found))
+            self._kept += listed.size - (0 if before is None else before.size)
             self._lists[expression] = listed
             while self._kept > KEPT_ROWS and len(self._lists) > 1:
-                self._kept -= len(self._lists.popitem(last=False)[1].found)
+                self._kept -= self._lists.popitem(last=False)[1].size
 
     def lengths(self, connection: Connection, view: View) -> Floats:
         """The number of tokens of each memory, by row number. They may be those of a later state."""

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.domain.errors import Corrupt
 from recollect.domain.question import Filter
 from recollect.ports import Vector
 from recollect.stores.codes import Allowed, CodeIndex
@@ -69,7 +70,7 @@ class Scans:
         """The model's scan as of this connection's view of the file, or a later one."""
         first, last = logged_span(connection)
         scan = self._scans.get(model)
-        if scan is None or scan.sequence < first - 1:
+        if scan is None or scan.sequence < first - 1 or scan.index.dimension != dimension:
             scan = self._loaded(connection, model, dimension)
         if scan is None or scan.sequence < first - 1:
             scan = Scan(CodeIndex(dimension), last)
@@ -101,8 +102,9 @@ class Scans:
         with self._lock:
             for model, scan in self._scans.items():
                 due = scan.saved < 0 if unsaved_only else scan.saved != scan.sequence
-                if due and len(scan.index) >= WORTH_SAVING:
-                    now = self._current(connection, model, scan.index.dimension)
+                dimension = one(connection, "SELECT dimension FROM models WHERE model = ?", (model,))
+                if due and dimension is not None and len(scan.index) >= WORTH_SAVING:
+                    now = self._current(connection, model, dimension)
                     now.saved = now.sequence  # before the attempt: a full disk must not be tried at every search
                     with suppress(OSError):  # which costs the next process the time to build it
                         now.index.save(sidecar(self.path, model), _stamp(connection, model, now.sequence))
@@ -175,8 +177,11 @@ def _pieces(connection: Connection, low: int, high: int) -> Iterator[list[tuple[
 
 def _add(index: CodeIndex, found: Sequence[tuple[int, bytes]]) -> None:
     keys = np.array([key for key, _ in found], dtype=np.int64)
-    matrix = np.frombuffer(b"".join([data for _, data in found]), dtype="<f4").reshape(len(found), -1)
-    index.add(keys, _owner(keys), matrix)
+    try:
+        matrix = np.frombuffer(b"".join([data for _, data in found]), dtype="<f4").reshape(len(found), -1)
+        index.add(keys, _owner(keys), matrix)
+    except ValueError as error:  # of a wrong length, or not of finite numbers
+        raise Corrupt("a vector is damaged", "run doctor with repair: it is made again") from error
 
 
 def _follow(connection: Connection, model: int, scan: Scan, last: int) -> None:
