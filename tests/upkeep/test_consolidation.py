@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,9 +12,9 @@ from upkeep_cases import NOW, Alike, Choking, get, keep
 
 from recollect.domain.memory import Link, Scope
 from recollect.domain.question import Filter
-from recollect.ports import Store
+from recollect.ports import Matrix, Store
 from recollect.upkeep import consolidate
-from recollect.writing import forget, link
+from recollect.writing import WritePolicy, forget, link, update
 
 pytestmark = pytest.mark.covers("budget.consolidate")
 
@@ -132,18 +133,21 @@ def test_what_was_superseded_by_hand_takes_no_part(store: Store) -> None:
     assert supersedes(store) == {("m002", "m001")}
 
 
-def test_a_lost_race_is_counted_and_nothing_is_half_done(store: Store) -> None:
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_lost_race_is_counted_and_nothing_is_half_done(store: Store, looks: int) -> None:
     keep(store, "SQLite WAL is important", "SQLite WAL mode matters")
 
-    original = store.records.fetch
+    original, left = store.records.fetch, looks
 
     class Vanishing:
         def __getattr__(self, name: str) -> object:
             return getattr(records, name)
 
         def fetch(self, ids: list[str]) -> object:
-            found = original(ids)
-            forget(store, ["m001"])
+            nonlocal left
+            found, left = original(ids), left - 1
+            if left == 0:
+                forget(store, ["m001"])
             return found
 
     records = store.records
@@ -152,6 +156,23 @@ def test_a_lost_race_is_counted_and_nothing_is_half_done(store: Store) -> None:
     assert get(store, "m002").version == 1
     assert store.links is not None
     assert store.links.links(["m002"]) == []
+
+
+@pytest.mark.parametrize("what", ["changed", "superseded"])
+def test_what_somebody_else_has_decided_meanwhile_stands(store: Store, what: str) -> None:
+    keep(store, "Configure the gateway before the cutover", "Configuration of the gateway before the cutover", "x")
+
+    class Slow(Alike):
+        def embed_documents(self, texts: Sequence[str]) -> Matrix:
+            if what == "changed":
+                update(store, "m001", content="Never configure the gateway", now=NOW, policy=WritePolicy())
+            else:
+                link(store, "m001", "supersedes", "m002", now=NOW)
+            return super().embed_documents(texts)
+
+    report = consolidate(store, Slow(), now=LATER)
+    assert (report.merges, report.lost_races) == ((), 1)
+    assert supersedes(store) == (set() if what == "changed" else {("m001", "m002")})
 
 
 def test_progress_counts_the_groups(store: Store) -> None:

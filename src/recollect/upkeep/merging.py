@@ -89,8 +89,17 @@ def involved(store: Store, ids: Sequence[str]) -> bool:
     return any(link.type == "supersedes" for link in links)
 
 
+def _decided_on_others(store: Store, memories: Sequence[Memory]) -> bool:
+    """Whether one of them has changed or been superseded since it was compared, which may be a while ago."""
+    versions = {memory.id: memory.version for memory in memories}
+    held = {memory.id: memory.version for memory in store.records.fetch(list(versions))}
+    return held != versions or bool(superseded(store, list(versions)))
+
+
 def apply(store: Store, head: Memory, others: Sequence[tuple[Memory, Merge]], now: datetime) -> bool:
     """Let the head supersede the others and take over what they add, in one transaction; False if it lost a race."""
+    if _decided_on_others(store, [head, *(other for other, _ in others)]):
+        return False
     confirmed = head
     for other, _ in others:
         confirmed = strengthened(confirmed, other, now)
