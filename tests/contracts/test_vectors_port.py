@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from contract_cases import ALL, embedded, failed, note, put
 
 from recollect.domain.changes import Erase, Put, Touch
 from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import EPOCH, Memory, content_hash
+from recollect.domain.memory import EPOCH, Memory, Scope, content_hash
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Pending, Store, Vector, VectorIndex
@@ -198,6 +201,34 @@ def test_vectors_follow_the_text_they_were_made_from(store: Store, vectors: Vect
     assert store.care.stats().vectors == 2
     vectors.put("model", [embedded(note(retold.id, "The Text of m000"), [0, 1])])
     assert found(vectors) == [retagged.id, retold.id]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "fact"},
+        {"scope": Scope(session="t")},
+        {"scope": Scope(session="s", project="p")},
+        {"created_at": EPOCH + timedelta(minutes=9)},
+    ],
+)
+def test_a_turn_that_leaves_its_place_takes_what_was_made_of_it_there(
+    store: Store, vectors: VectorIndex, change: dict[str, Any]
+) -> None:
+    """The turns behind it were embedded together with it, and nobody finds them by it when it is gone."""
+    turns = [
+        Memory(id, f"turn {id}", "episode", scope=Scope(session=session), created_at=EPOCH + timedelta(minutes=minute))
+        for id, session, minute in [("a", "s", 1), ("b", "s", 2), ("c", "s", 3), ("d", "s", 4), ("x", "t", 5)]
+    ]
+    put(store, *turns)
+    vectors.put("model", [embedded(turn, [1, 0]) for turn in turns])
+    store.records.write([Put(replace(turns[1], **change), expected_version=1)])
+    also = ["x"] if change.get("scope") == Scope(session="t") else []
+    assert sorted(found(vectors)) == sorted({"a", "x"} - set(also))
+    waiting = {one.id for one in vectors.missing("model", 10)}
+    assert waiting == {"b", "c", "d", *also}
+    # Qdrant keeps what it has of a memory that waits until the memory is embedded again.
+    assert [finding for finding in store.care.check() if finding.kind != "qdrant-left-over"] == []
 
 
 def test_an_id_that_returns_brings_no_old_vectors(store: Store, vectors: VectorIndex) -> None:

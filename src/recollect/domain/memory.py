@@ -85,6 +85,11 @@ class Memory:
     version: int = 1
 
 
+def as_turn(type: str, scope: Scope, created_at_ms: int) -> tuple[Scope, int] | None:
+    """The place of a memory in its conversation: one that leaves it was made into vectors with those it was among."""
+    return (scope, created_at_ms) if type == EPISODE and scope.session is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A typed arrow between two memories: `source` supersedes / is resolved-by / … `target`."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.memory import Link, Memory, same_text, tombstone_hash
+from recollect.domain.memory import Link, Memory, Scope, as_turn, same_text, tombstone_hash
 from recollect.domain.times import to_ms
 from recollect.stores import refusals
 from recollect.stores.postgres.connection import Connection, one, rows, run
@@ -81,6 +81,9 @@ def _put(change: Put, writing: Writing) -> None:
 
 def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None:
     connection, namespace = writing.connection, memory.scope.namespace
+    moved = _turn(old) != _turn(memory)
+    if moved:
+        renew_followers(namespace, [number], writing)
     accessed_at = max(to_ms(memory.accessed_at), to_ms(old.accessed_at))
     values = encode(memory, old.version + 1, accessed_at, max(memory.access_count, old.access_count))
     run(
@@ -88,14 +91,18 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
         f"{REPLACE} WHERE namespace = %s AND number = %s",
         (*values, text_number(memory.content), namespace, number),
     )
-    if memory.content != old.content or memory.sensitive:
+    if memory.content != old.content or memory.sensitive or moved:
         for table in ("vectors", "outbox"):
             run(connection, f"DELETE FROM {table} WHERE namespace = %s AND number = %s", (namespace, number))
     replace_text(number, old, memory, writing)
-    if not memory.sensitive and (memory.content != old.content or old.sensitive):
+    if not memory.sensitive and (memory.content != old.content or old.sensitive or moved):
         enqueue(namespace, [number], writing)
-    if (memory.content, memory.sensitive) != (old.content, old.sensitive):
+    if moved or (memory.content, memory.sensitive) != (old.content, old.sensitive):
         renew_followers(namespace, [number], writing)
+
+
+def _turn(memory: Memory) -> tuple[Scope, int] | None:
+    return as_turn(memory.type, memory.scope, to_ms(memory.created_at))
 
 
 def key_holder(connection: Connection, namespace: str, key: str | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.memory import EPISODE, Memory, same_text, tombstone_hash
+from recollect.domain.memory import Memory, Scope, as_turn, same_text, tombstone_hash
 from recollect.domain.times import to_ms
 from recollect.stores.refusals import buried, check_key, check_text, check_version, loose_link, nothing_to_forget
 from recollect.stores.rows import (
@@ -31,8 +31,9 @@ INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, about, tokens) VALUES (?
 INSERT_FULLTEXT = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
 REPLACE = f"UPDATE memories SET {', '.join(f'{name} = ?' for name in COLUMNS)}, text_hash = ? WHERE row = ?"
 
-Old = tuple[int, int, str, str, int, int, int]
-"""Of the replaced memory: row, version, namespace, content, accessed_at, access_count, sensitive."""
+Old = tuple[int, int, str, str, int, int, int, str, str | None, str | None, int]
+"""Of the replaced memory: row, version, namespace, content, accessed_at, access_count, sensitive, type, project,
+session, created_at."""
 
 
 def apply(change: Change, writing: Writing) -> None:
@@ -56,12 +57,13 @@ def _put(change: Put, writing: Writing) -> None:
     memory, connection = change.memory, writing.connection
     old: Old | None = one(
         connection,
-        "SELECT row, version, namespace, content, accessed_at, access_count, sensitive FROM memories WHERE id = ?",
+        "SELECT row, version, namespace, content, accessed_at, access_count, sensitive, type, project, session,"
+        " created_at FROM memories WHERE id = ?",
         (memory.id,),
     )
     check_version(change, None if old is None else (old[2], old[1]))
     check_key(memory, key_holder(connection, memory.scope.namespace, memory.key))
-    number = text_number(memory.content)
+    number, moved = text_number(memory.content), old is not None and _moves(memory, old)
     if change.once:
         scope = memory.scope
         check_text(text_holder(connection, scope.namespace, scope.project, memory.content, memory.id))
@@ -72,19 +74,27 @@ def _put(change: Put, writing: Writing) -> None:
         row, vanished = connection.last_insert_rowid(), frozenset[str]()
     else:
         row = old[0]
+        if moved:
+            renew_followers(writing, row)
         vanished = _unindex(row, old[3], old[2], writing)
         accessed_at, count = max(to_ms(memory.accessed_at), old[4]), max(memory.access_count, old[5])
         connection.execute(REPLACE, (*encode(memory, old[1] + 1, accessed_at, count), number, row))
-        if memory.content != old[3] or memory.sensitive:
+        if memory.content != old[3] or memory.sensitive or moved:
             drop_vectors(writing, row)
             writing.ledger.purge = True
-    if memory.type == EPISODE and (old is None or (memory.content, memory.sensitive) != (old[3], bool(old[6]))):
+    if moved or old is None or (memory.content, memory.sensitive) != (old[3], bool(old[6])):
         renew_followers(writing, row)
     kept = index(row, memory, writing)
     if old is not None:
         unlist_vanished(writing, vanished - kept)
-    if not memory.sensitive and (old is None or memory.content != old[3] or old[6]):
+    if not memory.sensitive and (old is None or memory.content != old[3] or old[6] or moved):
         enqueue(writing, row)
+
+
+def _moves(memory: Memory, old: Old) -> bool:
+    """Whether the memory leaves its place in a conversation, or comes into one."""
+    before = as_turn(old[7], Scope(old[2], old[8], old[9]), old[10])
+    return before != as_turn(memory.type, memory.scope, to_ms(memory.created_at))
 
 
 def key_holder(connection: Connection, namespace: str, key: str | None) -> str | None:
