@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.memory import Memory, Scope, as_turn, same_text, tombstone_hash
+from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash
 from recollect.domain.times import to_ms
 from recollect.stores.refusals import buried, check_key, check_text, check_version, loose_link, nothing_to_forget
 from recollect.stores.rows import (
@@ -82,7 +82,8 @@ def _put(change: Put, writing: Writing) -> None:
         if memory.content != old[3] or memory.sensitive or moved:
             drop_vectors(writing, row)
             writing.ledger.purge = True
-    if moved or old is None or (memory.content, memory.sensitive) != (old[3], bool(old[6])):
+    said = old is None or (memory.content, memory.sensitive) != (old[3], bool(old[6]))
+    if moved or (said and memory.type == EPISODE):
         renew_followers(writing, row)
     kept = index(row, memory, writing)
     if old is not None:
