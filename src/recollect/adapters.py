@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 from recollect import encoders
@@ -12,6 +13,8 @@ from recollect.settings import Settings
 from recollect.stores.postgres.address import is_address
 
 log = logging.getLogger(__name__)
+# A library leaves it to the program where its log goes; without this, Python would print it.
+logging.getLogger("recollect").addHandler(logging.NullHandler())
 
 
 def open_store(target: str, *, read_only: bool = False) -> Store:
@@ -32,7 +35,7 @@ def open_store(target: str, *, read_only: bool = False) -> Store:
     if target == ":memory:":
         return open_sqlite(target, read_only=read_only)
     file = Path(target).expanduser()
-    if file.is_dir():
+    if os.path.isdir(file):  # noqa: PTH112 (pathlib fails on a name that is too long)
         raise InvalidInput(f"{file} is a folder, not a store", "name a file in it, such as memories.db", "store")
     return open_sqlite(file, read_only=read_only)
 

@@ -61,7 +61,7 @@ def open_engine(
     """
     chosen = configuration.load(
         home=home,
-        store=None if target is None else str(target),
+        store=target,
         profile=profile,
         embedder=embedder if isinstance(embedder, str) else None,
         reranker=reranker if isinstance(reranker, str) else None,

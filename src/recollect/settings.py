@@ -6,6 +6,7 @@ Precedence: what the caller passes, then RECOLLECT_* variables, then config.toml
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -19,6 +20,8 @@ from recollect.domain.errors import InvalidInput
 APP = "recollect"
 MOST_HOURS = 8760
 """A year: what is to happen more rarely is not regular."""
+PLACES = ("store", "models", "qdrant")
+"""The settings that are a path, or an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ def default_home(environment: Mapping[str, str]) -> Path:
 def load(environment: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
     """Settings from the environment and config.toml; keyword arguments that are not None win over both."""
     environment = os.environ if environment is None else environment
-    home = Path(overrides.pop("home", None) or default_home(environment))
+    # Absolute: a process may go elsewhere, and a daemon runs in its home.
+    home = Path(overrides.pop("home", None) or default_home(environment)).expanduser().absolute()
     cache = environment.get("RECOLLECT_MODELS")
     models = Path(cache).expanduser() if cache else _models_folder(environment)
     settings = Settings(home=home, store=str(home / "memories.db"), models=models)
@@ -87,23 +91,42 @@ def load(environment: Mapping[str, str] | None = None, **overrides: Any) -> Sett
         if given:
             values[name] = given
     values.update({name: value for name, value in overrides.items() if value is not None})
-    if "models" in values:
-        values["models"] = Path(values["models"]).expanduser()
     return replace(settings, **{name: converted(name, value) for name, value in values.items()})
 
 
 def fingerprint(chosen: Settings) -> str:
     """What decides an answer, as a digest: two processes of one fingerprint answer alike. It gives no key away."""
     named = {field.name: str(getattr(chosen, field.name)) for field in fields(chosen)}
-    if chosen.store != ":memory:" and "://" not in chosen.store:
-        named["store"] = os.path.realpath(os.path.expanduser(chosen.store))  # noqa: PTH111 (as paths are opened)
-    text = "\n".join(f"{name}={value}" for name, value in sorted(named.items()) if name != "home")
+    named["store"] = _identity(chosen.store)
+    return _digest("\n".join(f"{name}={value}" for name, value in sorted(named.items()) if name != "home"))
+
+
+def store_name(store: str) -> str:
+    """A store's name for comparing: the same for every way to write its path, and no password can be read in it."""
+    return _digest(_identity(store))
+
+
+def own_store(home: Path, environment: Mapping[str, str]) -> str:
+    """The store of a home for those who name none."""
+    return load({name: value for name, value in environment.items() if name != "RECOLLECT_STORE"}, home=home).store
+
+
+def _identity(store: str) -> str:
+    if store == ":memory:" or "://" in store:
+        return store
+    return os.path.realpath(os.path.expanduser(store))  # noqa: PTH111 (as paths are opened)
+
+
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def converted(name: str, value: Any) -> Any:
-    """Variables and `settings set` give text; what should be a number or a switch becomes one."""
+    """Variables and `settings set` give text; what should be a number, a switch or a folder becomes one."""
     wanted = next(field.type for field in fields(Settings) if field.name == name)
+    if wanted in ("str", "Path"):
+        text = _text(name, value)
+        return text if wanted == "str" else Path(text).expanduser()
     try:
         if wanted == "float":
             return _hours(value)
@@ -116,8 +139,18 @@ def converted(name: str, value: Any) -> Any:
     return value
 
 
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    if not isinstance(value, str) or "\0" in value or (name == "store" and not value.strip()):
+        kind = "the path of a file, :memory: or a postgresql:// address" if name == "store" else "a text"
+        hint = f"allowed: {kind}, where it is given, in config.toml or in RECOLLECT_{name.upper()}"
+        raise InvalidInput(f"{name} cannot be {str(value)[:40]!r}", hint, name)
+    return value
+
+
 def _hours(value: Any) -> float:
-    found = float(value)
+    found = math.nan if isinstance(value, bool) else float(value)
     if not 0 <= found <= MOST_HOURS:
         raise ValueError(value)
     return found
@@ -135,6 +168,8 @@ def _read_config(path: Path, known: set[str]) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is not UTF-8", "correct or remove the file") from None
     import tomllib  # here, because most homes have no such file and every command would load it
 
     try:
@@ -146,4 +181,11 @@ def _read_config(path: Path, known: set[str]) -> dict[str, Any]:
         raise InvalidInput(
             f"{path}: unknown setting {unknown[0]!r}", f"allowed: {', '.join(sorted(known))}", unknown[0]
         )
-    return values
+    return {name: _from_home(path.parent, value) if name in PLACES else value for name, value in values.items()}
+
+
+def _from_home(home: Path, value: Any) -> Any:
+    """A relative path in config.toml counts from the file's own folder, because commands and daemons run anywhere."""
+    if not isinstance(value, str) or not value.strip() or value == ":memory:" or "://" in value:
+        return value
+    return str(home / Path(value).expanduser())

@@ -533,6 +533,46 @@ def test_a_daemon_that_cannot_come_up_is_not_tried_at_every_prompt(
     assert background.start_daemon(str(alone), {}) and len(started) == 2
 
 
+def test_a_relative_home_is_the_same_folder_for_the_daemon_that_runs_in_it(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect.doors.hook import background
+
+    started: list[Callable[[], None]] = []
+    seen: list[str] = []
+    monkeypatch.setattr(background, "detached", started.append)
+    for name in ("chdir", "dup2"):
+        monkeypatch.setattr(os, name, lambda *_: None)
+    monkeypatch.setattr(os, "execv", lambda *_: seen.append(os.environ["RECOLLECT_HOME"]))
+    monkeypatch.setenv("RECOLLECT_HOME", "mine")
+    background.start_daemon(str(alone), os.environ)
+    started[0]()
+    assert seen == [str(alone)]
+
+
+@pytest.mark.parametrize("way", ["variable", "flag"])
+def test_a_hook_for_another_store_neither_reads_nor_writes_in_the_one_that_is_served(
+    running: tuple[Path, Daemon], tmp_path: Path, way: str
+) -> None:
+    """One home has one daemon: it may serve another store than the one that this project has set."""
+    home, daemon = running
+    other = str(tmp_path / "other.db")
+    flags = ("--store", other) if way == "flag" else ()
+    given = {**PATIENT, "RECOLLECT_HOOK_DEBUG": "1", **({} if flags else {"RECOLLECT_STORE": other})}
+    before = daemon.ask("GET", "/v1/stats")[1]["memories"]
+    said = {"session_id": f"o-{way}", "cwd": "/w/other", "last_assistant_message": "[MEMORY] a secret of another store"}
+    for event, payload in (
+        ("UserPromptSubmit", prompt("claude", f"o-{way}", "which database do we run?")),
+        ("SessionStart", {"session_id": f"o-{way}", "cwd": "/w/shop"}),
+        ("Stop", said),
+    ):
+        done = hook(home, "claude", event, payload, *flags, **given)
+        assert done.stdout == b"" and b"another store" in done.stderr
+    assert daemon.ask("GET", "/v1/stats")[1]["memories"] == before
+    own = {**PATIENT, "RECOLLECT_STORE": str(home / "memories.db")}
+    assert context(hook(home, "claude", "UserPromptSubmit", prompt("claude", f"n-{way}", "which database?"), **own))
+
+
 def test_the_daemons_command_imports_nothing_from_the_project() -> None:
     from recollect.doors.hook import background
 

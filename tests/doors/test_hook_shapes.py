@@ -299,7 +299,14 @@ def test_the_age_of_the_process_is_plausible() -> None:
 
 
 @pytest.mark.parametrize(
-    "environment", [{}, {"XDG_DATA_HOME": "/data"}, {"XDG_DATA_HOME": "relative"}, {"RECOLLECT_HOME": "~/mine"}]
+    "environment",
+    [
+        {},
+        {"XDG_DATA_HOME": "/data"},
+        {"XDG_DATA_HOME": "relative"},
+        {"RECOLLECT_HOME": "~/mine"},
+        {"RECOLLECT_HOME": "mine"},
+    ],
 )
 def test_the_home_folder_is_the_one_of_the_settings(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -308,7 +315,31 @@ def test_the_home_folder_is_the_one_of_the_settings(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert home.home_folder(os.environ) == str(configuration.default_home(os.environ))
+    assert home.home_folder(os.environ) == str(configuration.load(os.environ).home)
+
+
+@pytest.mark.parametrize("store", ["x.db", "~/x.db", "/srv/link/x.db", ":memory:", "postgresql://app:pw@db.example/x"])
+def test_a_store_has_the_same_name_for_hook_and_daemon_and_gives_nothing_away(store: str) -> None:
+    name = home.store_name(store)
+    assert name == configuration.store_name(store)
+    assert len(name) == 32 and "pw" not in name
+
+
+def test_a_living_daemon_of_another_store_is_not_the_one_that_is_meant(tmp_path: Path) -> None:
+    own, other = (configuration.store_name(str(tmp_path / name)) for name in ("memories.db", "other.db"))
+
+    def written(pid: int, store: str) -> None:
+        token.write_address(tmp_path, token.Address(pid, "127.0.0.1", 1, None, "1", "", store, own))
+
+    assert home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
+    written(os.getpid(), own)
+    assert home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "memories.db"))
+    assert not home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
+    written(os.getpid(), other)
+    assert not home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
+    # A dead one stands in nobody's way: the next takes its place.
+    written(2**22 + 1, other)
+    assert home.is_meant(str(tmp_path), "")
 
 
 def test_files_are_where_the_daemon_puts_them(tmp_path: Path) -> None:
@@ -337,12 +368,31 @@ def test_a_project_is_its_repository_or_its_folder(tmp_path: Path, monkeypatch: 
     (tree / ".git").write_text(f"gitdir: {shop}/.git/worktrees/feature\n")
     plain = tmp_path / "plain"
     plain.mkdir()
+    inside = shop / ".claude" / "worktrees" / "fix"
+    inside.mkdir(parents=True)
+    (inside / ".git").write_text("gitdir: ../../../.git/worktrees/fix\n")
+    assert project.project_of(str(inside)) == "shop"
+    (tmp_path / "link").symlink_to(shop / "src")
+    assert project.project_of(str(tmp_path / "link" / "deep")) == "shop"
     assert project.project_of(str(shop / "src" / "deep")) == "shop"
     assert project.project_of(str(tree)) == "shop"
     assert project.project_of(str(plain)) == "plain"
     assert project.project_of(str(plain / "gone")) == "gone"
     monkeypatch.setenv("HOME", str(plain))
     assert [project.project_of(one) for one in (str(plain), "/", "")] == [None, None, None]
+    (tmp_path / "home").symlink_to(plain)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert [project.project_of(one) for one in (str(plain), str(tmp_path / "home"))] == [None, None]
+
+
+@pytest.mark.parametrize("bare", ["shop.git", "shop/.bare", "worktrees/shop/.git"])
+def test_worktrees_of_a_bare_repository_are_one_project_too(tmp_path: Path, bare: str) -> None:
+    for name in ("one", "two"):
+        tree = tmp_path / "trees" / name
+        (tmp_path / bare / "worktrees" / name).mkdir(parents=True)
+        tree.mkdir(parents=True)
+        (tree / ".git").write_text(f"gitdir: {tmp_path / bare}/worktrees/{name}\n")
+        assert project.project_of(str(tree)) == "shop"
 
 
 # --- the conversation -------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def _wants_json(args: list[str]) -> bool:
 
 def _remember_flag(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     """Keep a global flag where every command finds it, wherever on the line it stood."""
-    if value:
+    if value or value == "":
         ctx.meta.setdefault(FLAGS, {})[param.name] = value
     return value
 

@@ -42,6 +42,8 @@ def start_daemon(home: str, environment: Mapping[str, str]) -> bool:
         os.dup2(log, 2)
         # Not in the project: a daemon must neither hold its folder nor import from it.
         os.chdir(home)
+        if environment.get("RECOLLECT_HOME"):
+            os.environ["RECOLLECT_HOME"] = home
         os.execv(command[0], command)
 
     detached(become)

@@ -19,7 +19,8 @@ def home_folder(environment: Mapping[str, str]) -> str:
     """The home folder: RECOLLECT_HOME, else the user's data folder."""
     given = environment.get("RECOLLECT_HOME")
     if given:
-        return os.path.expanduser(given)  # noqa: PTH111 (pathlib costs milliseconds, here and below)
+        # Absolute, because a daemon that is started runs elsewhere. Without pathlib, which costs milliseconds.
+        return os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111
     if sys.platform == "win32":
         return os.path.join(environment.get("LOCALAPPDATA", os.path.expanduser("~")), "recollect")  # noqa: PTH111, PTH118
     data = environment.get("XDG_DATA_HOME", "").strip()
@@ -62,6 +63,27 @@ def addresses(home: str) -> list[str | tuple[str, int]]:
         local = {"0.0.0.0": "127.0.0.1", "::": "::1"}
         places.append((local.get(host, host), port))
     return places
+
+
+def is_meant(home: str, store: str) -> bool:
+    """Whether the home's living daemon, if there is one, serves this store; without a name, the home's own.
+
+    Neither prompt nor turn of a project that has a store of its own may reach another one.
+    """
+    written = read_document(f"{home}/daemon.json")
+    pid, served = written.get("pid"), written.get("store")
+    if not served or not isinstance(pid, int) or not _lives(pid):
+        return True
+    return served == (store_name(store) if store else written.get("own_store"))
+
+
+def store_name(store: str) -> str:
+    """A store's name for comparing, as `settings.store_name` has it."""
+    import hashlib
+
+    if store != ":memory:" and "://" not in store:
+        store = os.path.realpath(os.path.expanduser(store))  # noqa: PTH111
+    return hashlib.sha256(store.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def recollection_path(home: str, session: str) -> str:

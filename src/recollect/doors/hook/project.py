@@ -11,11 +11,11 @@ LONGEST_NAME = 256
 def project_of(folder: str) -> str | None:
     """The project's name; None for the user's home, the root of a file system, or no folder at all.
 
-    All worktrees of a repository are one project.
+    All worktrees of a repository are one project, and so are all links that lead into it.
     """
-    path = os.path.abspath(folder) if folder else ""  # noqa: PTH100 (pathlib costs milliseconds, here and below)
+    path = os.path.realpath(folder) if folder else ""  # pathlib costs milliseconds, here and below
     root = _repository(path) or path
-    if not root or root in (os.path.expanduser("~"), os.path.dirname(root)):  # noqa: PTH111, PTH120
+    if not root or root in (os.path.realpath(os.path.expanduser("~")), os.path.dirname(root)):  # noqa: PTH111, PTH120
         return None
     return os.path.basename(root)[:LONGEST_NAME] or None  # noqa: PTH119
 
@@ -35,11 +35,16 @@ def _repository(path: str) -> str:
 
 
 def _main_worktree(mark: str) -> str:
-    """Where a worktree's `.git` file points: REPOSITORY/.git/worktrees/NAME."""
+    """Where a worktree's `.git` file points: REPOSITORY/.git/worktrees/NAME, or REPOSITORY.git/worktrees/NAME."""
     try:
         with open(mark, encoding="utf-8") as file:  # noqa: PTH123
             place = file.read(4096).removeprefix("gitdir:").strip().replace("\\", "/")
     except (OSError, UnicodeDecodeError):
         return ""
-    repository, found, _ = place.partition("/.git/worktrees/")
-    return repository if found else ""
+    found = place.rpartition("/worktrees/")[0]
+    if not found:
+        return ""
+    # It may be relative to the folder of the file.
+    repository = os.path.normpath(os.path.join(os.path.dirname(mark), found))  # noqa: PTH118, PTH120
+    hidden = os.path.basename(repository).startswith(".")  # noqa: PTH119
+    return os.path.dirname(repository) if hidden else repository.removesuffix(".git")  # noqa: PTH120

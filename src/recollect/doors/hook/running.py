@@ -12,7 +12,7 @@ import sys
 from recollect.doors.hook import asking, events
 from recollect.doors.hook.deadline import Deadline, asking_time, seconds_since_start
 from recollect.doors.hook.documents import parsed
-from recollect.doors.hook.home import home_folder
+from recollect.doors.hook.home import home_folder, is_meant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ def answer(
     home = home_folder(environment)
     if event.in_subagent:
         debug("a side conversation: left alone")
+        return events.rendered(call.agent, kind, "")
+    if not is_meant(home, settings.get("RECOLLECT_STORE", "")):
+        debug("the daemon of this home serves another store: set RECOLLECT_HOME to a folder of this store's own")
         return events.rendered(call.agent, kind, "")
     if kind in events.INJECTING:
         # Imported where needed: a prompt does not pay for listening, nor a finished turn for speaking.

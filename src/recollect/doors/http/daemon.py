@@ -106,6 +106,8 @@ def _listeners(chosen: Settings, place: Place) -> Generator[tuple[list[socket.so
             None if local is None else str(path),
             __version__,
             settings.fingerprint(chosen),
+            settings.store_name(chosen.store),
+            settings.store_name(settings.own_store(chosen.home, os.environ)),
         )
         yield [port] if local is None else [port, local], address
     finally:

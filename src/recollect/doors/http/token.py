@@ -22,7 +22,8 @@ TOKEN_BYTES = 32
 class Address:
     """Where the daemon of a home listens, and which store with which settings it serves.
 
-    `socket` is None where there is no Unix socket.
+    `socket` is None where there is no Unix socket. `store` and `own_store` are the names (digests) of the store that is
+    served and of the one that the home's own configuration means.
     """
 
     pid: int
@@ -31,6 +32,8 @@ class Address:
     socket: str | None
     version: str
     serves: str = ""
+    store: str = ""
+    own_store: str = ""
 
 
 def token_path(home: Path) -> Path:

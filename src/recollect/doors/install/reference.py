@@ -80,6 +80,10 @@ one in the background and meanwhile uses the session's last recollection if it w
 too late for one prompt is there for the next), else nothing. A turn that ends before the daemon is up waits for it in
 the background for up to {patience} seconds.
 
+**One home, one daemon, one store.** A hook whose `RECOLLECT_STORE` (or, without it, whose home) means another store
+than the one that the running daemon serves neither reads nor writes there. Give such a store a home of its own
+(`RECOLLECT_HOME`).
+
 | variable | meaning |
 |---|---|
 | `RECOLLECT_HOOK_DEBUG=1` | tell on standard error what happened |

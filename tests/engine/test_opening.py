@@ -1,0 +1,116 @@
+"""Where a memory is: paths that stay true, and settings that are refused with a word instead of a traceback."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect import settings
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder of its own, and no setting of the machine."""
+    for name in ("RECOLLECT_HOME", "RECOLLECT_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_relative_path_means_the_folder_it_was_opened_in_wherever_the_process_goes(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with recollect.open("notes.db", home="home", embedder="none", reranker="none", background=False) as memory:
+        memory.remember("the red fox jumps")
+        away = tmp_path / "away"
+        away.mkdir()
+        monkeypatch.chdir(away)
+        found: list[int] = []
+        # At the same moment, so that each needs a connection of its own.
+        together = threading.Barrier(6)
+
+        def ask() -> None:
+            together.wait()
+            found.append(len(memory.recall("red fox")))
+
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        memory.recollect("red fox", "s1")
+        assert found == [1] * 6
+        assert Path(memory.stats().location) == elsewhere / "notes.db"
+    assert list(away.iterdir()) == []
+    assert (elsewhere / "home" / "recollections").is_dir()
+
+
+@pytest.mark.parametrize("target", [b"notes.db", 5, "no\0tes.db", ["notes.db"], "", "  ", "x" * 300 + ".db"])
+def test_a_store_that_is_no_path_is_refused_and_leaves_nothing(elsewhere: Path, target: Any) -> None:
+    with pytest.raises(recollect.RecollectError) as refused:
+        recollect.open(target, embedder="none", reranker="none", home=elsewhere / "home", background=False)
+    assert refused.value.hint
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ("store = 5", "store"),
+        ("store = ['a.db']", "store"),
+        ("embedder = 5", "embedder"),
+        ("models = 5", "models"),
+        ("profile = 1.5", "profile"),
+        ("consolidate_hours = true", "consolidate_hours"),
+    ],
+)
+def test_config_toml_with_a_value_of_the_wrong_kind_names_it(tmp_path: Path, line: str, field: str) -> None:
+    (tmp_path / "config.toml").write_text(line, encoding="utf-8")
+    with pytest.raises(recollect.InvalidInput) as refused:
+        settings.load({}, home=tmp_path)
+    assert refused.value.field == field and refused.value.hint
+
+
+def test_config_toml_that_is_no_text_is_told_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(recollect.InvalidInput, match=r"config\.toml") as refused:
+        settings.load({}, home=tmp_path)
+    assert refused.value.hint
+
+
+def test_relative_paths_in_config_toml_count_from_its_folder(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line runs anywhere and a daemon in the home folder: both must find the same store."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('store = "mine.db"\nmodels = "m"\nqdrant = "q"\n', encoding="utf-8")
+    chosen = settings.load({}, home=home)
+    assert (chosen.store, chosen.models, chosen.qdrant) == (str(home / "mine.db"), home / "m", str(home / "q"))
+    for kept in (":memory:", "postgresql://db.example/x", "/srv/mine.db", "~/mine.db"):
+        (home / "config.toml").write_text(f'store = "{kept}"\n', encoding="utf-8")
+        assert settings.load({}, home=home).store == str(Path(kept).expanduser() if kept[0] == "~" else kept)
+    # Typed on a command line or set in a shell, it means the folder one is in.
+    assert settings.load({"RECOLLECT_STORE": "typed.db"}, home=home).store == "typed.db"
+
+
+def test_the_library_prints_nothing_of_its_own(tmp_path: Path) -> None:
+    """What it has to say goes to the handlers of the program, if it has some."""
+    program = (
+        "import recollect, logging\n"
+        f"memory = recollect.open({str(tmp_path / 'a.db')!r}, home={str(tmp_path)!r}, embedder='none')\n"
+        "logging.getLogger('recollect.worker').warning('something happened')\n"
+        "memory.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert logging.getLogger("recollect").propagate
