@@ -260,3 +260,8 @@ def test_the_reference_page_names_every_command_and_option() -> None:
         for parameter in command.params:
             if parameter.param_type_name == "option" and parameter.name != "help":
                 assert parameter.opts[0] in page
+
+
+def test_the_first_run_says_only_once_that_there_is_no_model(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "default")
+    assert cli("recall", "anything").err.count("no model yet") == 1

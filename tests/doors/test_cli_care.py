@@ -71,6 +71,48 @@ def test_consolidate_has_a_dry_run(cli: Any) -> None:
     assert cli("consolidate", "--json").document["merges"] == []
 
 
+def test_consolidate_tells_people_which_texts_are_one(cli: Any) -> None:
+    assert cli("consolidate").out == "0 memories looked at: none says the same as another\n"
+    for _ in range(2):
+        cli("remember", "SQLite WAL mode matters for us", "--no-dedupe", "--no-wait")
+    dry = cli("consolidate", "--dry-run")
+    assert "1 of 2 memories would be merged into another that says the same" in dry.err
+    head, row = dry.out.splitlines()
+    assert head.split("\t") == ["merged", "into", "why", "content"]
+    assert row.split("\t")[2:] == ["same words", "SQLite WAL mode matters for us"]
+    assert "1 of 2 memories were merged" in cli("consolidate").err
+    assert "higher --limit" in cli("consolidate", "--limit", "1").err
+    assert cli("consolidate", "--quiet").out == ""
+
+
+def test_upkeep_and_reindex_speak_in_sentences(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("the harbour opens at six", "logs are kept for ninety days"):
+        cli("remember", text, "--no-wait")
+    told = cli("upkeep").out.splitlines()
+    assert told == ["embedded 2 memories with fake-64", "tidied the store"]
+    assert cli("upkeep").out.splitlines()[0] == "all 2 memories are embedded with fake-64"
+    assert "nothing to mend" in cli("reindex").out
+    assert cli("reindex", "--concepts").out.splitlines()[1] == "dropped 0 links that a language model had made"
+    assert cli("upkeep", "--quiet").out == ""
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    assert "by words alone" in cli("upkeep").out
+
+
+def test_upkeep_says_why_something_still_waits_and_what_comes_next(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.engine import Engine
+    from recollect.upkeep import EmbedReport, Merge, UpkeepReport
+
+    report = EmbedReport(3, 1, 5, (Merge("id1", "id2", "cosine 0.93", 0.5, 0.93),), "out of time")
+    monkeypatch.setattr(Engine, "upkeep", lambda self, **_: UpkeepReport(report))
+    told = cli("upkeep").out.splitlines()
+    assert told[:4] == [
+        "embedded 3 memories with fake-64",
+        "id2 is now behind id1, which says the same (cosine 0.93)",
+        "1 memory could not be embedded and will be tried again",
+        "still waiting (out of time): 5 memories; `recollect upkeep` goes on",
+    ]
+
+
 @pytest.mark.covers("more.model-change")
 def test_reindex_embeds_everything_with_the_current_model(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
@@ -228,7 +270,7 @@ def test_concepts_are_read_counted_and_made_anew(cli: Any) -> None:
         assert (again["dropped"], again["extracted"]["linked"], again["concepts"]["done"]) == (1, 1, 3)
         server.answer = lambda text: names("") if "minutes" in text else "no"
         cli("remember", "a fourth thing")
-        cli("upkeep")
+        assert "1 memory gave the language model trouble" in cli("upkeep").out
         assert "1 memories gave the language model trouble" in cli("doctor").out
         counted = cli("doctor", "--json").document["concepts"]
         assert (counted["done"], counted["pending"], counted["failed"]) == (3, 0, 1)

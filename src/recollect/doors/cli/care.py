@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from recollect.doors.cli import options
+from recollect.doors.cli.reporting import tell_consolidation, tell_upkeep
 from recollect.doors.cli.session import Session, current, printable
 from recollect.doors.wire import plain
 
@@ -42,8 +43,13 @@ def consolidate(
     """Merge memories that say the same. Nothing is lost: what is kept supersedes the others."""
     run = current(ctx)
     with run.engine() as engine:
-        report = plain(engine.consolidate(dry_run=dry_run, now=now, limit=limit))
-    _report(run, {**report, "dry_run": dry_run})
+        with run.progress("comparing") as advance:
+            report = plain(engine.consolidate(dry_run=dry_run, now=now, limit=limit, progress=advance))
+        if run.json:
+            run.emit(report)
+            return
+        merged = engine.store.records.fetch([one["merged"] for one in report["merges"]])
+    tell_consolidation(run, report, {one.id: one.content for one in merged}, limit)
 
 
 def upkeep(
@@ -161,8 +167,8 @@ def _models(engine: Engine) -> dict[str, Any]:
 def _report(run: Session, report: dict[str, Any]) -> None:
     if run.json:
         run.emit(report)
-    elif not run.quiet:
-        _lines(run, report)
+    else:
+        tell_upkeep(run, report)
 
 
 def _lines(run: Session, document: dict[str, Any]) -> None:

@@ -33,6 +33,7 @@ class Session:
         self.store: str | None = flags.get("store")
         self.json = bool(flags.get("json"))
         self.quiet = bool(flags.get("quiet"))
+        self._told_of_model = False
 
     @property
     def is_piped(self) -> bool:
@@ -162,7 +163,8 @@ class Session:
 
     def note_missing_model(self) -> None:
         """How to get the default model, where it is wanted and missing."""
-        if self.settings.embedder == "default":
+        if self.settings.embedder == "default" and not self._told_of_model:
+            self._told_of_model = True
             from recollect.encoders.catalogue import EMBEDDER_CHAIN
             from recollect.encoders.fetch import is_installed
 
