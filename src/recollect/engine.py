@@ -22,7 +22,7 @@ from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import NotFound, StoreUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
 from recollect.domain.profile import Profile
-from recollect.domain.question import Filter, Mode, SortBy, check_request, place, several
+from recollect.domain.question import Mode, SortBy, check_page, check_request, narrowed, place, several, table
 from recollect.domain.recall import Expanded, Recall
 from recollect.identity import new_id
 from recollect.legs.running import Tools
@@ -229,15 +229,10 @@ class Engine(AbstractContextManager["Engine"]):
         check_request(query, limit, mode, sort_by, budget_tokens)
         asked_at = _moment(now) or _now()
         chosen, notes = self._profile(profile, options, rerank)
-        wanted = Filter(
+        wanted = narrowed(
+            type=type, tags=tags, exclude=exclude, only=only, after=_moment(after), before=_moment(before),
             **pipeline.scope_of(self.store.records, chosen, place(scope), several(sessions, "sessions")),
-            types=(type,) if isinstance(type, str) else tuple(type or ()),
-            tags=several(tags, "tags"),
-            after=_moment(after),
-            before=_moment(before),
-            exclude=frozenset(several(exclude, "exclude")),
-            only=None if only is None else frozenset(several(only, "only")),
-        )
+        )  # fmt: skip
         question = parse(
             query,
             now=asked_at,
@@ -246,7 +241,7 @@ class Engine(AbstractContextManager["Engine"]):
             mode=mode,
             sort_by=sort_by,
             budget_tokens=budget_tokens,
-            aliases=aliases or {},
+            aliases=table(aliases, "aliases"),
             unasked=unasked,
             **chosen.query.options,
         )
@@ -311,18 +306,14 @@ class Engine(AbstractContextManager["Engine"]):
         limit: int = 100,
         cursor: str | None = None,
     ) -> list[Memory]:
-        """Memories newest first; `cursor` is the id of the last one of the previous page."""
+        """Memories newest first, at most 1,000; `cursor` is the id of the last one of the previous page."""
+        check_page(limit)
         where = place(scope)
-        wanted = Filter(
-            namespace=where.namespace,
-            project=where.project,
-            sessions=(where.session,) if where.session else (),
-            types=(type,) if isinstance(type, str) else tuple(type or ()),
-            tags=several(tags, "tags"),
-            after=_moment(after),
-            before=_moment(before),
-        )
-        return self.store.records.scan(wanted, limit=min(max(limit, 0), 1000), after=cursor)
+        wanted = narrowed(
+            type=type, tags=tags, after=_moment(after), before=_moment(before), namespace=where.namespace,
+            project=where.project, sessions=(where.session,) if where.session else (),
+        )  # fmt: skip
+        return self.store.records.scan(wanted, limit=limit, after=cursor)
 
     # --- settings ---------------------------------------------------------------------------------------------------
 
@@ -436,7 +427,7 @@ class Engine(AbstractContextManager["Engine"]):
         overrides = knobs.overrides(self.store.care.settings(), plain) if plain.settings else {}
         if rerank is not None:
             overrides["rerank.enabled"] = rerank
-        overrides.update(options or {})
+        overrides.update(table(options, "options"))
         return (profiles.load(asked, self.settings.profiles, overrides) if overrides else plain), notes
 
     def _vectors_exist(self) -> bool:

@@ -267,3 +267,11 @@ def test_show_names_a_scope_only_where_there_is_one(cli: Any) -> None:
     placed = cli("remember", "lamps are lit at nine", "--project", "port", "--json").document["id"]
     assert "\nscope" not in cli("show", alone).out
     assert "project=port" in cli("show", placed).out
+
+
+def test_a_last_page_that_is_full_promises_no_other(cli: Any) -> None:
+    for text in ("the harbour opens at six", "logs are kept for ninety days"):
+        cli("remember", text, "--no-wait")
+    assert cli("list", "--limit", "2", "--json").document["next_cursor"] is None
+    assert cli("list", "--limit", "2").err == ""
+    assert cli("list", "--limit", "1", "--json").document["next_cursor"]

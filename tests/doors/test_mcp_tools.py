@@ -339,6 +339,13 @@ def test_errors_name_the_next_step(engine: Engine, tool: str, arguments: dict[st
     visit(build_server(engine), work)
 
 
+def test_a_model_is_not_told_to_give_a_path_that_would_be_refused(engine: Engine) -> None:
+    async def work(at: Visit) -> None:
+        assert "path" not in await at.refused("memory_search", query="x", profile="nope")
+
+    visit(build_server(engine), work)
+
+
 def test_an_update_with_a_stale_version_or_without_a_change_is_refused(engine: Engine) -> None:
     stored = engine.remember("The gate code changes monthly")
 

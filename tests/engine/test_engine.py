@@ -263,11 +263,55 @@ def test_times_are_accepted_as_text_or_datetime_and_kept_in_utc_with_millisecond
         {"budget_tokens": 0},
         {"profile": "nope"},
         {"options": {"fusion.q": 1}},
+        {"limit": "5"},
+        {"limit": True},
+        {"limit": 2.5},
+        {"budget_tokens": "500"},
+        {"profile": 5},
+        {"options": ["fusion.k"]},
+        {"aliases": ["pg"]},
+        {"aliases": {"pg": 5}},
+        {"aliases": {"pg": [5]}},
+        {"type": 5},
+        {"type": [5]},
+        {"tags": [5]},
+        {"tags": 5},
+        {"exclude": [5]},
+        {"sessions": [1, 2]},
     ],
 )
 def test_bad_requests_are_typed_errors_with_a_field(engine: Engine, asked: dict[str, object]) -> None:
-    with pytest.raises(recollect.InvalidInput):
+    with pytest.raises(recollect.InvalidInput) as refused:
         engine.recall("anything", **asked)  # type: ignore[arg-type]
+    if not isinstance(asked.get("options"), dict):  # what is wrong in a profile is told with its place there
+        assert refused.value.hint and refused.value.field == next(iter(asked))
+
+
+@pytest.mark.parametrize("asked", [{"limit": 0}, {"limit": -1}, {"limit": 1001}, {"limit": "5"}, {"type": 5}])
+def test_a_page_is_never_silently_another_than_the_one_that_was_asked_for(
+    engine: Engine, asked: dict[str, object]
+) -> None:
+    with pytest.raises(recollect.InvalidInput) as refused:
+        engine.list(**asked)  # type: ignore[arg-type]
+    assert refused.value.hint and refused.value.field == next(iter(asked))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda engine: engine.capture(5),
+        lambda engine: engine.remember_many(["a text"]),
+        lambda engine: engine.remember_many([{"content": "a text"}]),
+        lambda engine: engine.remember_many("a text"),
+    ],
+)
+def test_writing_what_is_no_draft_is_refused_with_the_way_to_make_one(
+    engine: Engine, ask: Callable[[Engine], object]
+) -> None:
+    with pytest.raises(recollect.InvalidInput) as refused:
+        ask(engine)
+    assert refused.value.hint
+    assert engine.list() == []
 
 
 def test_a_profile_can_be_a_file(engine: Engine, tmp_path: Path) -> None:

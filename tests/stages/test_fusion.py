@@ -185,3 +185,20 @@ def test_a_list_that_is_clearer_than_usual_takes_weight_from_the_others() -> Non
     assert convex([level, dense], **options, gaps=usual)[0].contributions[1].weight > 0, "undecided is not mute"
     mixed = [replace(lexical, flattened=True), dense, bridge]
     assert convex(mixed, **options, gaps=usual) == convex(mixed, **options), "flat by making is not undecided"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"lists": {"a": "xyz"}},
+        {"lists": {"a": ["x"]}, "weights": {"a": -1.0}},
+        {"lists": {"a": ["x"]}, "weights": {"a": float("nan")}},
+        {"lists": {"a": ["x"]}, "weights": {"a": "1"}},
+        {"lists": {"a": ["x"]}, "k": "60"},
+        {"lists": {"a": ["x"]}, "k": -1},
+    ],
+)
+def test_fusion_refuses_what_would_silently_mean_something_else(asked: dict[str, Any]) -> None:
+    with pytest.raises(recollect.InvalidInput) as refused:
+        fuse(**asked)
+    assert refused.value.hint

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import DEFAULT_NAMESPACE, Memory, Scope
@@ -19,6 +19,7 @@ SortBy = Literal["relevance", "importance", "recency"]
 SORTS: tuple[SortBy, ...] = ("relevance", "importance", "recency")
 
 MAX_LIMIT = 200
+MAX_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,39 @@ class Question:
 
 def several(values: Iterable[str], field: str) -> tuple[str, ...]:
     """The texts; a single one is refused, because it would be taken letter by letter."""
-    if isinstance(values, str):
-        raise InvalidInput(f"{field} must be a list of texts", f'such as ["{values[:40]}"]', field)
-    return tuple(values)
+    one = values if isinstance(values, str) else "db"
+    if isinstance(values, str) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{field} must be a list of texts", f'such as ["{one[:40]}"]', field)
+    found = tuple(values)
+    if not all(isinstance(text, str) for text in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{field} must hold texts only", f'such as ["{one[:40]}"]', field)
+    return found
+
+
+def alternatives(values: str | Iterable[str] | None, field: str) -> tuple[str, ...]:
+    """One text or several; none does not restrict."""
+    return (values,) if isinstance(values, str) else several(values or (), field)
+
+
+def narrowed(
+    *, type: str | Iterable[str] | None, tags: Iterable[str], exclude: Iterable[str] = (),
+    only: Iterable[str] | None = None, **more: Any,
+) -> Filter:  # fmt: skip
+    """A filter from what a caller gives: texts, and lists of them where several are meant."""
+    return Filter(
+        types=alternatives(type, "type"),
+        tags=several(tags, "tags"),
+        exclude=frozenset(several(exclude, "exclude")),
+        only=None if only is None else frozenset(several(only, "only")),
+        **more,
+    )
+
+
+def table(values: Mapping[str, Any] | None, field: str) -> Mapping[str, Any]:
+    """The pairs; none means none."""
+    if values is not None and not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{field} must be a mapping", f"give {field} as a dictionary", field)
+    return values or {}
 
 
 def place(scope: Scope | None) -> Scope:
@@ -119,12 +150,24 @@ def check_request(query: str, limit: int | None, mode: str, sort_by: str, budget
     """Refuse what nobody can be asked, before anything is looked for."""
     if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("the query must be a text", "give a string", "query")
-    if limit is not None and not 1 <= limit <= MAX_LIMIT:
-        hint = "leave it out for the profile's own limit"
-        raise InvalidInput(f"limit must lie between 1 and {MAX_LIMIT}, not {limit}", hint, "limit")
+    if limit is not None:
+        _check_number(limit, MAX_LIMIT, "limit", "leave it out for the profile's own limit")
     if mode not in MODES:
         raise InvalidInput(f"unknown mode {mode!r}", f"allowed: {', '.join(MODES)}", "mode")
     if sort_by not in SORTS:
         raise InvalidInput(f"unknown sort_by {sort_by!r}", f"allowed: {', '.join(SORTS)}", "sort_by")
-    if budget_tokens is not None and budget_tokens < 1:
-        raise InvalidInput("budget_tokens must be at least 1", "leave it out for no budget", "budget_tokens")
+    if budget_tokens is not None:
+        _check_number(budget_tokens, None, "budget_tokens", "leave it out for no budget")
+
+
+def check_page(limit: int) -> None:
+    """Refuse a page that nobody would get as it was asked for."""
+    _check_number(limit, MAX_PAGE, "limit", "go on with the last id as cursor")
+
+
+def _check_number(value: int, most: int | None, field: str, hint: str) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if whole and value >= 1 and (most is None or value <= most):
+        return
+    wanted = "be a whole number of at least 1" if most is None else f"lie between 1 and {most}"
+    raise InvalidInput(f"{field} must {wanted}, not {str(value)[:40]}", hint, field)

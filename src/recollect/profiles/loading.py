@@ -62,6 +62,8 @@ def names(folder: Path | None = None) -> list[str]:
 
 def read(profile: str, folder: Path | None = None) -> tuple[str, str]:
     """The text of a profile and where it came from: a path ending in .toml, the user's own, or a built-in name."""
+    if not isinstance(profile, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("profile must be a name or a path", f"known: {', '.join(names(folder))}", "profile")
     path = Path(profile)
     if path.suffix == ".toml" or len(path.parts) > 1:
         return _read_file(path), str(path)
@@ -71,7 +73,7 @@ def read(profile: str, folder: Path | None = None) -> tuple[str, str]:
         return _builtin()[profile], f"{profile}.toml"
     raise InvalidInput(
         f"there is no profile {profile!r}",
-        f"known: {', '.join(names(folder))}; or give the path of a .toml file",
+        f"known: {', '.join(names(folder))}",
         "profile",
     )
 

@@ -7,11 +7,12 @@ known by name: the order in which they are handed over changes nothing, sums inc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import fsum
+from math import fsum, inf
 from typing import Annotated, Literal
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.profile import Range
+from recollect.domain.question import several
 from recollect.domain.ranking import Contribution, Fused, Hit, RankedList
 
 Fusion = Callable[..., list[Fused]]
@@ -135,8 +136,11 @@ def fuse(
     if unknown:
         raise InvalidInput(f"a weight is given for {unknown[0]!r}, which is no list", f"lists: {', '.join(lists)}")
     given = weights or {}
+    for name, number in (*given.items(), ("k", k)):
+        if not isinstance(number, int | float) or not 0 <= number < inf:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{name} must be a number of at least 0, not {number!r}", "weights are usually 1, k 60")
     ranked = [
-        RankedList(name, tuple(Hit(id, 0.0) for id in dict.fromkeys(ids)), given.get(name, 1.0))
+        RankedList(name, tuple(Hit(id, 0.0) for id in dict.fromkeys(several(ids, name))), given.get(name, 1.0))
         for name, ids in lists.items()
     ]
     return rrf(ranked, k=k, equal=equal)

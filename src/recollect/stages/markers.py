@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from recollect.domain.errors import InvalidInput
 from recollect.stages.cleaning import clean
 from recollect.stages.rendering import FENCE_CLOSE, FENCE_OPEN, HEADING
 from recollect.stages.sentences import sentences
@@ -78,6 +79,8 @@ _PLACEHOLDER = re.compile(r"<[^<>]*>|\W*")
 
 def markers(text: str) -> tuple[Marker, ...]:
     """The memories that a text asks for, in its order, each once; explicit ones win over implicit ones."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("the text must be a text", "give a string: what an agent has said", "text")
     found: dict[str, Marker] = {}
     for line in _open_lines(clean(text)):
         for one in _from_line(line):

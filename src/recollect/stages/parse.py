@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 
 from recollect.domain.profile import Range
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Unit, units
-from recollect.domain.question import Filter, Mode, Question, SortBy
+from recollect.domain.question import Filter, Mode, Question, SortBy, alternatives
 from recollect.stages.cleaning import clean
 from recollect.stages.fields import Field, is_valid, narrow
 from recollect.stages.intent import intents
@@ -213,7 +213,7 @@ def _alias_pairs(aliases: Aliases) -> tuple[tuple[str, str], ...]:
     pairs: list[tuple[str, str]] = []
     for key, values in aliases.items():
         word = clean(key).strip().casefold()
-        for value in (values,) if isinstance(values, str) else values:
+        for value in alternatives(values, "aliases"):
             other = " ".join(_words(lex(_cut(clean(value), MAX_CHARACTERS))))
             if word and other and len(word.split()) == 1:
                 pairs.append((word, other))

@@ -64,6 +64,8 @@ class Draft:
 
 def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> tuple[Memory, tuple[str, ...]]:
     """The memory that a draft describes, and the kinds of secrets that were hidden in it. InvalidInput otherwise."""
+    if not isinstance(draft, Draft):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("a draft must be a Draft", 'such as recollect.Draft("the text")', "content")
     content = checked_text(draft.content, "content", policy.content_bytes, blank=False, lines=True)
     source = checked_text(draft.source, "source", policy.source_bytes)
     tags = _tags(draft.tags, policy)

@@ -167,17 +167,17 @@ def list_memories(
 ) -> None:
     """Memories, newest first, a page at a time."""
     run = current(ctx)
+    asked: dict[str, Any] = {
+        "scope": options.scope_of(namespace, project, session),
+        "type": type or None,
+        "tags": tuple(tag or ()),
+        "after": after,
+        "before": before,
+    }
     with run.engine() as engine:
-        page = engine.list(
-            scope=options.scope_of(namespace, project, session),
-            type=type or None,
-            tags=tuple(tag or ()),
-            after=after,
-            before=before,
-            limit=limit,
-            cursor=cursor,
-        )
-    following = page[-1].id if len(page) == limit else None
+        page = engine.list(limit=limit, cursor=cursor, **asked)
+        last = page[-1].id if len(page) == limit else None
+        following = last if last is not None and engine.list(limit=1, cursor=last, **asked) else None
     if run.json:
         run.emit({"memories": [memory_to_dict(one) for one in page], "next_cursor": following})
         return
