@@ -179,6 +179,8 @@ class Engine(AbstractContextManager["Engine"]):
         memory = writing.update(
             self.store, id, now=_moment(now) or _now(), version=version, policy=self.policy, **changes
         )
+        if changes.keys() & {"content", "sensitive"}:
+            recollection.forget(self.settings.recollections, [id])  # no hook may fall back to the old text
         self._worker.wake()
         return memory
 
@@ -273,7 +275,8 @@ class Engine(AbstractContextManager["Engine"]):
         if before is not None and not force and topic_gate and recollection.same_topic(before.vector, vector):
             return before, False
         answer = self.recall(prompt, profile=profile, scope=scope, now=moment, unasked=not force, **asked)
-        fresh = Recollection(session, moment.isoformat(), tuple(hit.id for hit in answer), answer.render(), vector)
+        ids = tuple(hit.id for hit in answer if not hit.memory.sensitive)
+        fresh = Recollection(session, moment.isoformat(), ids, answer.render(), vector)
         recollection.write(self.settings.recollections, fresh)
         return fresh, True
 

@@ -72,7 +72,9 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         journal.notes.append(confidence.told(evidence))
     journal.stage("confidence")
     hits = tuple(_as_hit(one, place) for place, one in enumerate(kept, start=1))
-    rendered = RENDERERS[profile.render.kind](hits, question, **profile.render.options)
+    # The block is for a model, which must not see what is sensitive; people read the hits.
+    shown = tuple(hit for hit in hits if not hit.memory.sensitive)
+    rendered = RENDERERS[profile.render.kind](shown, question, **profile.render.options)
     journal.stage("render")
     trace = Trace(
         mode_asked=plan.asked,

@@ -275,3 +275,12 @@ def test_a_last_page_that_is_full_promises_no_other(cli: Any) -> None:
     assert cli("list", "--limit", "2", "--json").document["next_cursor"] is None
     assert cli("list", "--limit", "2").err == ""
     assert cli("list", "--limit", "1", "--json").document["next_cursor"]
+
+
+def test_the_block_for_a_prompt_leaves_out_what_is_sensitive_and_says_so(cli: Any) -> None:
+    cli("remember", "the vault code of the office is 4711", "--sensitive")
+    cli("remember", "the office opens at nine")
+    assert "4711" in cli("recall", "vault code office").out
+    block = cli("recall", "vault code office", "--render")
+    assert "4711" not in block.out and "nine" in block.out
+    assert "not in the block: 1 sensitive memory" in block.err

@@ -370,3 +370,14 @@ def test_unknown_routes_and_methods_are_problems(client: TestClient) -> None:
     wrong = client.request("DELETE", "/settings")
     problem(wrong, 405, "wrong-method")
     assert wrong.headers["allow"] == "GET, PATCH"
+
+
+@pytest.mark.covers("prior.sensitive")
+def test_what_is_made_for_a_prompt_holds_nothing_sensitive_and_hits_tell_what_is(client: TestClient) -> None:
+    client.post("/v1/memories", json={"content": "The vault code of the office is 4711", "sensitive": True})
+    client.post("/v1/memories", json={"content": "The office opens at nine"})
+    recalled = client.post("/v1/recall", json={"query": "vault code office", "rendered": True}).json()
+    assert sorted(hit["sensitive"] for hit in recalled["hits"]) == [False, True]
+    assert "4711" not in recalled["rendered"] and "nine" in recalled["rendered"]
+    recollected = client.post("/recollect", json={"prompt": "vault code office", "session_id": "s1"}).json()
+    assert "4711" not in recollected["text"] and "nine" in recollected["text"]

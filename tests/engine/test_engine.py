@@ -142,6 +142,36 @@ def test_upkeep_removes_old_recollections_beside_others_who_do(engine: Engine) -
     assert recollection.read(folder, "new") is not None
 
 
+@pytest.mark.covers("prior.sensitive")
+@pytest.mark.parametrize("profile", ["two-stage", "balanced", "retry-ladder"])
+def test_a_block_for_a_prompt_never_holds_what_is_sensitive(engine: Engine, profile: str) -> None:
+    """A person still finds it; what is made for a model leaves it out, the file that hooks fall back to included."""
+    hidden = engine.remember("the vault code of the office is marmalade", sensitive=True)
+    shown = engine.remember("the office opens at nine")
+    for options in ({}, {"render.kind": "fenced"}):
+        answer = engine.recall("vault code office", profile=profile, options=options)
+        assert hidden.id in [hit.id for hit in answer]
+        assert "marmalade" not in answer.render()
+    found, _ = engine.recollect("vault code office", "s1", profile=profile, force=True)
+    assert "marmalade" not in found.text and hidden.id not in found.ids
+    files = [path.read_text() for path in engine.settings.recollections.iterdir()]
+    assert files and not any("marmalade" in text for text in files)
+    assert profile != "two-stage" or (found.ids == (shown.id,) and "nine" in found.text)
+
+
+@pytest.mark.covers("prior.sensitive")
+@pytest.mark.parametrize("change", [{"sensitive": True}, {"content": "the code was changed"}])
+def test_a_memory_that_is_hidden_or_corrected_takes_the_recollections_that_quote_it(
+    engine: Engine, change: dict[str, object]
+) -> None:
+    id = engine.remember("the vault code of the office is marmalade").id
+    engine.recollect("vault code", "s1", force=True)
+    engine.update(id, confidence=0.9)
+    assert list(engine.settings.recollections.iterdir())
+    engine.update(id, **change)
+    assert list(engine.settings.recollections.iterdir()) == []
+
+
 @pytest.mark.covers("more.forget")
 def test_forgetting_takes_the_recollections_that_quote_it(engine: Engine) -> None:
     id = engine.remember("the deploy password is kept in the vault").id

@@ -152,7 +152,7 @@ class Recall:
         return self.hits[index]
 
     def render(self) -> str:
-        """The block for a prompt, in the profile's form, within the budget."""
+        """The block for a prompt, in the profile's form, within the budget, without what is sensitive."""
         return self.rendered
 
 

@@ -41,6 +41,7 @@ def _hit(given: Json) -> RecallHit:
         source=given["source"],
         created_at=datetime.fromisoformat(given["created_at"]),
         pinned=given["pinned"],
+        sensitive=given["sensitive"],
         metadata=given["metadata"],
     )
     return RecallHit(

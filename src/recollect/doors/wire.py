@@ -124,6 +124,7 @@ def hit_to_dict(hit: RecallHit) -> Json:
         "contributions": [plain(one) for one in hit.contributions],
         "adjustments": [plain(one) for one in hit.adjustments],
         "pinned": memory.pinned,
+        "sensitive": memory.sensitive,
         "passage": plain(hit.passage),
         "excerpt": hit.excerpt,
         "redirected_from": hit.redirected_from,

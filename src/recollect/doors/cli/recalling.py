@@ -73,7 +73,7 @@ def recall(
     set_: SetOption = None,
     used: Annotated[bool, typer.Option("--used", help="Count the answer as used, not only as seen.")] = False,
     explain: Annotated[bool, typer.Option("--explain", "-e", help="Draw what each list and prior did.")] = False,
-    render: Annotated[bool, typer.Option("--render", help="Print the block for a prompt.")] = False,
+    render: Annotated[bool, typer.Option("--render", help="Print the block for a prompt (nothing sensitive).")] = False,
     direct: Annotated[bool, typer.Option("--direct", help="Open the store even if a daemon could answer.")] = False,
 ) -> None:
     """Find the memories that matter for a question, best first, with the reason for every rank.

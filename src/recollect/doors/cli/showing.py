@@ -29,6 +29,9 @@ def show(
         return
     if render:
         run.show(printable(answer.render()))
+        hidden = sum(hit.memory.sensitive for hit in answer)
+        if hidden:
+            run.note(f"not in the block: {hidden} sensitive {'memory' if hidden == 1 else 'memories'}")
         return
     moment = None if now is None else _moment(now)
     if explain:

@@ -91,6 +91,7 @@ class HitAnswer(BaseModel):
     contributions: list[dict[str, Any]]
     adjustments: list[dict[str, Any]]
     pinned: bool
+    sensitive: bool
     passage: dict[str, Any] | None
     excerpt: str | None
     redirected_from: str | None

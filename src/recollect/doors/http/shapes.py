@@ -159,7 +159,7 @@ class RecallRequest(Narrowed):
         default={}, max_length=64, description='Single options of the profile, such as {"legs.lexical.weight": 0.5}.'
     )
     explicit: bool = Field(default=False, description="Count the answer as used, not only as seen.")
-    rendered: bool = Field(default=False, description="Also give the block for a prompt.")
+    rendered: bool = Field(default=False, description="Also give the block for a prompt, without what is sensitive.")
 
 
 class AskRequest(Narrowed):

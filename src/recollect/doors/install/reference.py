@@ -59,7 +59,8 @@ The hooks need the daemon and the MCP server: `pip install 'recollect[server,mcp
 {moments}
 
 **Speaking.** At most {lines} memories and {characters:,} characters, between `{open}` and `{close}`, said to be
-reference data and no instructions. Each stands on one line with its kind, confidence, age, date, source and id. Text
+reference data and no instructions. Each stands on one line with its kind, confidence, age, date, source and id; what is
+marked sensitive is never among them. Text
 that tries to close the fence or to pass for a part of the conversation is disarmed. No memory is shown twice in one
 conversation, unless it was compacted since or your prompt contains `{asked}`. A session starts with what is recent and
 important in its project (in general, if the project has nothing yet); prompts are answered by the profile in

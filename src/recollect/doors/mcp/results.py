@@ -57,6 +57,7 @@ class HitShape(TypedDict):
     source: str
     metadata: dict[str, Any]
     pinned: bool
+    sensitive: bool
     redirected_from: Annotated[str | None, Field(description="The superseded memory in whose place this one stands.")]
     resolved_by: list[str]
     truncated: NotRequired[Truncated]
