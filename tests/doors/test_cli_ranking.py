@@ -105,7 +105,7 @@ WRONG = {
     "language_model_name": ("two\nlines",),
     "language_model_key": ("with blanks in it",),
     "extract_concepts": ("maybe", "true"),
-    "store": ("postgresql://host/db", "mysql://host/db", "."),
+    "store": ("postgresql://host/db?pool=many", "mysql://host/db", "."),
     "models": ("https://host/models", "pyproject.toml"),
     "qdrant": ("ftp://host", "https://me:secret@host", "pyproject.toml"),
     "qdrant_key": ("with blanks in it",),
@@ -163,6 +163,16 @@ def test_a_relative_store_lies_where_it_was_named(cli: Any, home: Path, monkeypa
     monkeypatch.chdir(home)
     assert cli("settings", "set", "store", "mine.db").code == 0
     assert tomllib.loads((home / "config.toml").read_text()) == {"store": str(home / "mine.db")}
+
+
+def test_a_server_may_be_the_store_and_its_password_is_not_shown(cli: Any, home: Path) -> None:
+    address = "postgresql://app:s3cret@db.example/memories"
+    told = cli("settings", "set", "store", address)
+    assert (told.code, "s3cret" in told.out + told.err) == (0, False)
+    assert tomllib.loads((home / "config.toml").read_text()) == {"store": address}
+    for wrong in ("mysql://app:s3cret@db.example/x", f"{address}?pool=many"):
+        refused = cli("settings", "set", "store", wrong)
+        assert (refused.code, "s3cret" in refused.out + refused.err) == (2, False)
 
 
 def test_nothing_takes_a_live_setting_back_to_its_default(cli: Any) -> None:

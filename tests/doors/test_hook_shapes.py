@@ -395,6 +395,17 @@ def test_worktrees_of_a_bare_repository_are_one_project_too(tmp_path: Path, bare
         assert project.project_of(str(tree)) == "shop"
 
 
+def test_a_folder_that_is_gone_is_no_project_and_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for folder in ("", "relative"):
+        event = events.Event("claude", events.PROMPT, {"prompt": "hello", "cwd": folder}, {})
+        assert project.project_of(event.cwd) is None
+    assert events.Event("claude", events.PROMPT, {"cwd": "/w/shop"}, {}).cwd == "/w/shop"
+
+
 # --- the conversation -------------------------------------------------------------------------------------------------
 
 

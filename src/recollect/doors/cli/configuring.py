@@ -13,6 +13,7 @@ from recollect.domain.errors import InvalidInput
 from recollect.encoders.catalogue import MODELS
 from recollect.encoders.transport import check_address
 from recollect.settings import Settings
+from recollect.stores.postgres.address import is_address, parsed
 
 COLLECTION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 WORDS = frozenset({"default", "none", "fake", "judge"})
@@ -44,8 +45,12 @@ def model_choice(value: str) -> str:
 
 
 def _check_store(value: str, _: Settings) -> None:
-    if "://" in value or Path(value).is_dir():
-        raise InvalidInput(f"{value} cannot be a store", "allowed: the path of a file, or :memory:")
+    if is_address(value):
+        parsed(value)
+    elif "://" in value or Path(value).is_dir():
+        # Not the whole of an address: it may hold a password.
+        shown = f"{value.partition('://')[0]}://" if "://" in value else value
+        raise InvalidInput(f"{shown} cannot be a store", "allowed: the path of a file, :memory:, or postgresql://…")
 
 
 def _check_models(value: str, _: Settings) -> None:

@@ -137,7 +137,10 @@ def _folder(payload: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     roots = as_list(payload.get("workspace_roots"))
     named = as_text(payload.get("cwd")) or (as_text(roots[0]) if roots else "")
     set_by_agent = (found for one in FOLDER_VARIABLES if (found := environment.get(one)))
-    return named or next(set_by_agent, "") or os.getcwd()  # noqa: PTH109 (pathlib costs milliseconds)
+    try:
+        return os.path.abspath(named or next(set_by_agent, ""))  # noqa: PTH100 (pathlib costs milliseconds)
+    except OSError:
+        return ""  # the folder that we were started in is gone
 
 
 def _plain(name: str) -> str:
