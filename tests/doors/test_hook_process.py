@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -357,7 +357,8 @@ def listening(home: Path, answer: Callable[[socket.socket], None]) -> Iterator[N
                     connection, _ = listener.accept()
                 except OSError:
                     return
-                with connection:
+                # A hook whose time is up does not stay for the answer.
+                with connection, suppress(OSError):
                     answer(connection)
 
         thread = threading.Thread(target=serve, daemon=True)
