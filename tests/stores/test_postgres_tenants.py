@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import psycopg
@@ -17,7 +18,7 @@ from recollect.domain.query import And, Node, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
 from recollect.stores.postgres import text as finding
-from recollect.stores.postgres.connection import Server
+from recollect.stores.postgres.connection import EVERYONE, Server
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.scope_terms import scope_token
 from tests.postgres_server import APP, shared_server
@@ -180,6 +181,32 @@ def test_row_level_security_refuses_what_our_code_would_let_through(
     store = open_postgres(f"{address}&namespace=a")
     with pytest.raises(StoreUnavailable):
         store.records.write([Put(Memory("c", "text", scope=Scope("b")))])
+    store.close()
+
+
+def test_a_repair_in_a_bound_store_leaves_the_other_tenants_alone() -> None:
+    """Also as the owner of the tables, who could see all full texts."""
+    given = shared_server().fresh()
+    whole = open_postgres(given)
+    fill(whole)
+    shared_server().execute(f"UPDATE {given.rpartition('schema=')[2]}.counts SET tokens = 7 WHERE namespace = 'a'")
+    bound = open_postgres(f"{given}&namespace=a")
+    assert [finding.repaired for finding in bound.care.check(repair=True)] == [True]
+    bound.close()
+    assert whole.care.check() == []
+    assert whole.text is not None
+    assert sorted(whole.text.match(Term("shared"), Filter("b"), 9).ids) == ["b0", "b1", "b2"]
+    assert [word for word, _ in whole.text.similar("secretb", 0.9, 5)] == ["secretb"]
+    whole.close()
+
+
+def test_no_tenant_has_the_name_of_all(address: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        open_postgres(f"{address}&namespace={quote(EVERYONE)}")
+    assert caught.value.field == "namespace"
+    store = open_postgres(address)
+    with pytest.raises(InvalidInput):
+        store.records.write([Put(Memory("c", "text", scope=Scope(EVERYONE)))])
     store.close()
 
 

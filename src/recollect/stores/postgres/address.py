@@ -67,6 +67,8 @@ def parsed(target: str) -> Address:
         raise InvalidInput("pool must lie between 1 and 1000", "10 is usual", "pool")
     if own.get("namespace") == "":
         raise InvalidInput("namespace is empty", "name the tenant, or leave the option out", "namespace")
+    if not own.get("namespace", "").isprintable():  # no tenant either, and one such name stands for all of them
+        raise InvalidInput("namespace holds a control character", "name the tenant as it was written", "namespace")
     if own.get("replica") == "":
         raise InvalidInput("replica is empty", "name the standby's host, or leave the option out", "replica")
     if own.get("reads", "own") not in READS:

@@ -12,6 +12,7 @@ from recollect.ports import Finding
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import Connection, rows
 from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.tables import COUNTED, TENANT
 from recollect.stores.rows import decode, is_sound, text_number
 from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import place
@@ -21,6 +22,8 @@ from recollect.stores.sqlite.vectors import vector_checksum
 REPORTED = 20
 """So many examples of one kind are named; the rest is counted."""
 PAGE = 1_000
+OWN_WALLS = {"texts": TENANT, "words": COUNTED}
+"""From these tables row-level security does not keep their owner: whoever reads or empties them whole says it too."""
 
 Found = Iterator[tuple[str, str]]
 Severity = Literal["warning", "error"]
@@ -49,14 +52,17 @@ def find_all(connection: Connection, tokens: Tokens) -> list[Finding]:
 
 
 def pages(connection: Connection, columns: str, table: str, key: str) -> Iterator[tuple[Any, ...]]:
-    """All rows of a table (alias m), a bounded number at a time; the key comes first in each."""
+    """All rows of a table (alias m) that the store may see, a bounded number at a time; the key comes first in each."""
     last: tuple[Any, ...] | None = None
+    wall = OWN_WALLS.get(table, "true")
     size = key.count(",") + 1
     marks = ", ".join(["%s"] * size)
     while True:
-        behind = "" if last is None else f" WHERE ({key}) > ({marks})"
+        behind = "" if last is None else f" AND ({key}) > ({marks})"
         found = rows(
-            connection, f"SELECT {key}, {columns} FROM {table} m{behind} ORDER BY {key} LIMIT {PAGE}", last or ()
+            connection,
+            f"SELECT {key}, {columns} FROM {table} m WHERE ({wall}){behind} ORDER BY {key} LIMIT {PAGE}",
+            last or (),
         )
         yield from found
         if len(found) < PAGE:

@@ -12,7 +12,7 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
 from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, text_holder
-from recollect.stores.postgres.connection import Connection, Server, one, rows, run
+from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run
 from recollect.stores.postgres.filters import TIMES, conditions, is_whole_tenant, without_idle_times
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
@@ -137,8 +137,10 @@ def transact(server: Server, tokens: Tokens, work: Callable[[Writing], Answer]) 
 
 
 def _require_own(changes: Sequence[Change], tenant: str | None) -> None:
-    """Say it before row-level security does."""
+    """Say it before row-level security does, which would let a tenant have the name that stands for all of them."""
     for change in changes:
+        if isinstance(change, Put) and change.memory.scope.namespace == EVERYONE:
+            raise InvalidInput("no namespace can have this name", "choose another", "scope.namespace")
         if isinstance(change, Put) and tenant not in (None, change.memory.scope.namespace):
             raise InvalidInput(
                 f"this store is bound to the namespace {tenant}", "write there, or open the store without ?namespace="

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from recollect.stores.postgres.changes import COLUMNS
-from recollect.stores.postgres.checks import pages
+from recollect.stores.postgres.checks import OWN_WALLS, pages
 from recollect.stores.postgres.connection import rows, run
 from recollect.stores.postgres.inserting import AT_ONCE, index
 from recollect.stores.postgres.ledger import Writing
@@ -21,7 +21,7 @@ def repair_all(writing: Writing) -> None:
     writing.lock_all()
     _drop_broken(writing)
     for table in ("texts", "terms", "words", "counts"):
-        run(writing.connection, f"DELETE FROM {table}")
+        run(writing.connection, f"DELETE FROM {table} WHERE {OWN_WALLS.get(table, 'true')}")
     everything = pages(writing.connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number")
     while some := list(itertools.islice(everything, AT_ONCE)):
         _texts(writing, some)
