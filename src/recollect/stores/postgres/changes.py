@@ -10,7 +10,7 @@ from recollect.domain.memory import Link, Memory, Scope, as_turn, same_text, tom
 from recollect.domain.times import to_ms
 from recollect.stores import refusals
 from recollect.stores.postgres.connection import Connection, one, rows, run
-from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text
+from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text, require_storable
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.rows import (
     SOURCE,
@@ -80,6 +80,7 @@ def _put(change: Put, writing: Writing) -> None:
 
 
 def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None:
+    require_storable(memory)
     connection, namespace = writing.connection, memory.scope.namespace
     moved = _turn(old) != _turn(memory)
     if moved:

@@ -11,7 +11,7 @@ import psycopg
 from recollect.ports import Finding
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import Connection, rows
-from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
 from recollect.stores.postgres.tables import COUNTED, TENANT
 from recollect.stores.rows import decode, is_sound, text_number
 from recollect.stores.sqlite.links import link_checksum
@@ -94,8 +94,8 @@ def _memories(connection: Connection, tokens: Tokens) -> Found:
         sums["memories", namespace, ""] += 1
         sums["able", namespace, ""] += not memory.sensitive
         sums["tokens", namespace, ""] += text.size
-        sums.update([("term", namespace, term) for term in text.terms])
-        sums.update([("word", namespace, word) for word in text.words])
+        sums.update([("term", namespace, counted_name(term)) for term in text.terms])
+        sums.update([("word", namespace, word) for word in text.words if fits_index(word)])
     if sums != _kept_sums(connection):
         yield "counters", "the counts of memories, terms or words are wrong"
 

@@ -100,8 +100,8 @@ def insert(memories: Sequence[Memory], writing: Writing) -> None:
         )
     ]
     values = [encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count) for memory in memories]
-    for row in values:
-        require_storable(row)
+    for memory in memories:
+        require_storable(memory)
     hashes = [text_number(memory.content) for memory in memories]
     run(connection, INSERT, [numbers, hashes, *[list(column) for column in zip(*values)]])
     index(numbers, memories, writing)
@@ -119,9 +119,9 @@ def insert(memories: Sequence[Memory], writing: Writing) -> None:
         renew_followers(namespace, new, writing)
 
 
-def require_storable(row: Sequence[Any]) -> None:
+def require_storable(memory: Memory) -> None:
     """JSON could smuggle in the one character that PostgreSQL cannot compare."""
-    if "\\u0000" in row[NAMES.index("tags")]:
+    if any("\0" in tag for tag in memory.tags):
         raise InvalidInput("a tag holds a NUL character", "remove it", "tags")
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, one, rows, run
-from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
 from recollect.stores.tokens import Text
 
 WRITING = 0x5243_4C55
@@ -54,8 +54,8 @@ class Writing:
         self._able[namespace] += sign * able
         self._tokens[namespace] += sign * text.size
         for term in text.terms:
-            self._terms[namespace, term] += sign
-        for word in text.words:
+            self._terms[namespace, counted_name(term)] += sign
+        for word in filter(fits_index, text.words):
             self._words[namespace, word] += sign
 
     def models(self) -> list[int]:

@@ -6,6 +6,7 @@ by the token stream. Every lexeme is quoted; no operator of a user ever reaches 
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from recollect.stores.tokens import MARK, Text, Tokenizer, plain, token_hash
 
 LONGEST = 150
 """Longer tokens are cut to so many bytes; the token streams tell them apart."""
+LONGEST_NAME = 2_000
+"""Longer ones do not fit into a B-tree beside the name of their tenant."""
 MOST_BYTES = 1_000_000
 """A tsvector holds no more. The rare text beyond it is a candidate of every query."""
 ENDLESS = f"{MARK}endless"
@@ -69,6 +72,16 @@ def _joined(lexemes: Iterable[str]) -> str:
 def lexeme(token: str) -> str:
     """A token as it is indexed, cut where it is endless."""
     return token if len(token) <= LONGEST // 4 else token.encode()[:LONGEST].decode(errors="ignore")
+
+
+def fits_index(name: str) -> bool:
+    """Whether an index on names takes this one as it is."""
+    return len(name) <= LONGEST_NAME // 4 or len(name.encode()) <= LONGEST_NAME
+
+
+def counted_name(term: str) -> str:
+    """A term as it stands in the table of frequencies: one that is too long by its hash, which no term can be."""
+    return term if fits_index(term) else f"{MARK}{hashlib.sha256(term.encode()).hexdigest()}"
 
 
 def quoted(text: str) -> str:

@@ -9,7 +9,7 @@ from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
 from recollect.stores.postgres.connection import Connection, Server, one, run, search_path
-from recollect.stores.postgres.tables import ALIKE, ENTERED, FINDERS, GRANTS, MEMORIES, TEXTS, VECTORS, WALLS
+from recollect.stores.postgres.tables import ALIKE, ENTERED, FINDERS, GRANTS, MEMORIES, ROOM, TEXTS, VECTORS, WALLS
 
 MIGRATING = 0x5243_4C54
 """The class of the advisory lock; the schema's name is the other half of its key."""
@@ -40,8 +40,13 @@ def _fourth(connection: Connection) -> None:
     connection.execute(ALIKE.encode())
 
 
+def _fifth(connection: Connection) -> None:
+    """What is too long for a page or an index: vectors of more than 4,000 numbers, and endless words."""
+    connection.execute(ROOM.encode())
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth)
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:

@@ -12,6 +12,8 @@ functions of their owner that carry the tenant's condition in themselves.
 from __future__ import annotations
 
 from recollect.stores.postgres.connection import EVERYONE
+from recollect.stores.postgres.lexemes import LONGEST_NAME
+from recollect.stores.tokens import MARK
 
 MEMORIES = """
 CREATE SEQUENCE numbers;
@@ -274,6 +276,16 @@ BEGIN
     END IF;
 END $$;
 REVOKE EXECUTE ON FUNCTION similar_words FROM PUBLIC;
+"""
+
+# A vector stays in its row as long as that fits a page. Of words that no index takes only those could be kept that are
+# easily compressed: they are counted by their hashes now (`lexemes.counted_name`), and are nobody's look-alikes.
+ROOM = f"""
+ALTER TABLE vectors ALTER COLUMN code SET STORAGE MAIN;
+SET LOCAL recollect.index = '{EVERYONE}';
+UPDATE terms SET term = '{MARK}' || encode(sha256(convert_to(term, 'UTF8')), 'hex')
+    WHERE octet_length(term) > {LONGEST_NAME};
+DELETE FROM words WHERE octet_length(word) > {LONGEST_NAME};
 """
 
 TENANT = (

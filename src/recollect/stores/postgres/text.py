@@ -25,7 +25,7 @@ from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, Rows, one, rows
 from recollect.stores.postgres.filters import TIMES, conditions, scope_query, without_idle_times
-from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, phrase_bytes, quoted, unit_query
+from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, counted_name, phrase_bytes, quoted, unit_query
 from recollect.stores.postgres.replica import Reads
 from recollect.stores.sqlite.subjects import number_of
 from recollect.stores.tokens import TOKEN_BYTES, Streams, token_hash
@@ -118,7 +118,7 @@ class PostgresText:
 
         tenant = self._reads.tenant
         statement = FACTS.format(own="TRUE" if tenant is None else "namespace = %(tenant)s")
-        terms = [runs[unit].tokens[0] for unit in asked if _is_word(runs[unit])]
+        terms = [counted_name(runs[unit].tokens[0]) for unit in asked if _is_word(runs[unit])]
         values = {"namespace": filter.namespace, "tenant": tenant, "terms": terms}
         return self._reads.read_from(statement, values, work, filter.namespace)
 
@@ -141,11 +141,12 @@ class PostgresText:
         return self._tokens.tokens(text)
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
+        names = [counted_name(term) for term in terms]
         found = self._reads.ask(
-            "SELECT term, sum(memories)::bigint FROM terms WHERE term = ANY (%s) GROUP BY term", (list(terms),)
+            "SELECT term, sum(memories)::bigint FROM terms WHERE term = ANY (%s) GROUP BY term", (names,)
         )
         known = dict(found)
-        return [int(known.get(term, 0)) for term in terms]
+        return [int(known.get(name, 0)) for name in names]
 
     def similar(self, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
         folded = "".join(self._tokens.words(word))
