@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from recollect.domain.changes import Erase, Put
-from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import Memory, content_hash
+from recollect.domain.errors import Corrupt, InvalidInput, Timeout
+from recollect.domain.memory import Memory, Scope, content_hash
 from recollect.domain.query import Or, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
+from recollect.stores.postgres.address import parsed
+from recollect.stores.postgres.connection import Server, one
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.postgres.schema import MIGRATIONS
-from tests.postgres_server import shared_server
+from tests.postgres_server import OWNER, shared_server
 
 pytestmark = pytest.mark.postgres
 ALL = Filter()
@@ -82,3 +84,50 @@ def test_what_a_new_memory_may_not_hold_a_changed_one_may_not_either(store: Stor
     with pytest.raises(InvalidInput):
         store.records.write([Put(Memory("m", "text", tags=("a\0b",)), expected_version=1)])
     assert [memory.tags for memory in store.records.scan(Filter(tags=("\\u0000",)))] == [("\\u0000",)]
+
+
+def test_settings_of_the_session_do_not_change_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role or the environment may ask for another encoding, or for rounded numbers."""
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    store = open_postgres(shared_server().fresh(options="-c extra_float_digits=0"))
+    memory = Memory("é日", "日本 Ångström", confidence=0.1 + 0.2, scope=Scope("ñ", project="ż"))
+    store.records.write([Put(memory)])
+    assert store.records.fetch(["é日"]) == store.records.scan(Filter("ñ", project="ż")) == [memory]
+    store.close()
+
+
+def test_upkeep_needs_one_connection_at_a_time() -> None:
+    store = open_postgres(shared_server().fresh(pool="1"), wait_s=1.0)
+    assert store.care.tidy()["indexed"] == 0
+    store.close()
+
+
+def test_counting_that_takes_too_long_says_so() -> None:
+    server = Server(parsed(shared_server().address()), 1.0, 0.05)
+    server.open()
+    with pytest.raises(Timeout):
+        server.read(lambda connection: server.counting(connection, lambda: one(connection, "SELECT pg_sleep(60)")))
+    server.close()
+
+
+def test_whoever_owns_a_schema_need_not_be_allowed_to_make_one() -> None:
+    name = shared_server().fresh().rpartition("schema=")[2]
+    shared_server().execute(f"CREATE ROLE {name} LOGIN", f"CREATE SCHEMA {name} AUTHORIZATION {name}")
+    store = open_postgres(shared_server().address(name, schema=name))
+    store.records.write([Put(Memory("m", "text"))])
+    assert store.care.check() == []
+    store.close()
+
+
+@pytest.mark.parametrize(("theirs", "row"), [("(version text)", "v1.2"), ("(release int)", "1")])
+def test_a_table_of_versions_may_be_somebody_elses(theirs: str, row: str) -> None:
+    address = shared_server().fresh()
+    table = f"{address.rpartition('schema=')[2]}.versions"
+    shared_server().execute(
+        f"CREATE SCHEMA {table.partition('.')[0]} AUTHORIZATION {OWNER}",
+        f"CREATE TABLE {table} {theirs}",
+        f"INSERT INTO {table} VALUES ('{row}')",
+        f"ALTER TABLE {table} OWNER TO {OWNER}",
+    )
+    with pytest.raises(Corrupt):
+        open_postgres(address)

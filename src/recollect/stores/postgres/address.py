@@ -22,6 +22,8 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 DEFAULT_SCHEMA = "recollect"
 DEFAULT_POOL = 10
 HIDDEN = "***"
+PLAIN = "%:!$&'()*+,;="
+"""What stands in credentials as it is; anything else is escaped, because it ends a host in some addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,11 @@ def is_address(target: str) -> bool:
 
 def parsed(target: str) -> Address:
     """The address; a wrong option is InvalidInput, and the message does not repeat the address."""
-    parts = urlsplit(target)
+    scheme, who, where = _cut(target)
+    try:
+        parts = urlsplit(f"{scheme}://{quote(who, safe=PLAIN)}{'@' if who else ''}{where.replace('#', '%23')}")
+    except ValueError as error:
+        raise InvalidInput("the address cannot be read", "postgresql://user:password@host:port/database") from error
     given = parse_qsl(parts.query, keep_blank_values=True)
     own = {name: value for name, value in given if name in OWN_OPTIONS}
     rest = [(name, value) for name, value in given if name not in OWN_OPTIONS]
@@ -63,7 +69,7 @@ def parsed(target: str) -> Address:
         if name in own and not NAME.fullmatch(own[name]):
             raise InvalidInput(f"{name} must be a plain name", "letters, digits and _", name)
     size = own.get("pool", str(DEFAULT_POOL))
-    if not size.isdigit() or not 1 <= int(size) <= 1000:
+    if not size.isdecimal() or not 1 <= int(size) <= 1000:
         raise InvalidInput("pool must lie between 1 and 1000", "10 is usual", "pool")
     if own.get("namespace") == "":
         raise InvalidInput("namespace is empty", "name the tenant, or leave the option out", "namespace")
@@ -90,12 +96,21 @@ def parsed(target: str) -> Address:
 
 def masked(target: str) -> str:
     """The address without its secrets, for people to read."""
-    parts = urlsplit(target)
-    who, at, where = parts.netloc.rpartition("@")
+    scheme, who, where = _cut(target)
     if ":" in who:
         who = f"{who.partition(':')[0]}:{HIDDEN}"
+    place, question, query = where.partition("?")
     options = "&".join(
         f"{name}={HIDDEN if unquote(name).lower() in SECRET_OPTIONS else value}"
-        for name, _, value in (option.partition("=") for option in parts.query.split("&") if option)
+        for name, _, value in (option.partition("=") for option in query.split("&") if option)
     )
-    return urlunsplit(parts._replace(netloc=f"{who}{at}{where}", query=options))
+    return f"{scheme}://{who}{'@' if who else ''}{place}{question}{options}"
+
+
+def _cut(target: str) -> tuple[str, str, str]:
+    """Scheme, credentials and the rest: as in libpq a password may hold what ends the host of other addresses."""
+    scheme, _, rest = target.partition("://")
+    end = rest.partition("/")[0].rfind("@")
+    if end < 0:  # a / in the password, as long as no option follows
+        end = rest.partition("?")[0].rfind("@")
+    return scheme, rest[: max(end, 0)], rest[end + 1 :]

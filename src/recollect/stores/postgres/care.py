@@ -90,8 +90,9 @@ class PostgresCare:
     def tidy(self) -> dict[str, int]:
         if self._server.read_only:
             return {}
+        stale = self._server.read(_stale_tables)
         with self._server.plain() as connection:
-            for table in (stale := self._server.read(_stale_tables)):
+            for table in stale:
                 connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(self._server.address.schema, table)))
             merged = one(connection, MERGE, (f'"{self._server.address.schema}"',))
         indexed = sum(self._build_index(*model) for model in self._server.read(_large_models))

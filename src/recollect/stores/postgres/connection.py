@@ -41,6 +41,8 @@ READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 ALONE = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off"
 """A statement of ours is over before helpers are started or machine code is made, and many ask at once."""
+EXACT = "SET LOCAL extra_float_digits = 1"
+"""Numbers come back to the last digit, whatever the role is used to: checksums are over all of them."""
 LIFE = "pg_stat_get_bgwriter_stat_reset_time()::text"
 """Changes with a crash of the server, which forgets its statistics and gives the numbers of transactions whose log was
 lost out again; a restart in good order keeps both."""
@@ -71,7 +73,12 @@ class Server:
         """What begins a transaction, by its kind, tenant and time: making it costs as much as asking."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address.conninfo,
-            kwargs={"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S},
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": None,
+                "connect_timeout": CONNECT_S,
+                "client_encoding": "utf8",  # whatever the environment says: texts of all scripts pass
+            },
             min_size=1,
             max_size=address.pool,
             timeout=min(wait_s, REACH_S),
@@ -196,13 +203,15 @@ class Server:
                 return attempt()
 
     def counting(self, connection: Connection, work: Callable[[], Answer]) -> Answer:
-        """Look at the whole index inside a tenant's transaction: only for numbers that describe the index."""
+        """Look at the whole index inside a tenant's transaction: only for numbers that describe the index.
+
+        An error ends the transaction, and the wider view with it.
+        """
         narrow = one(connection, "SELECT current_setting('recollect.namespace')")
         run(connection, "SELECT set_config('recollect.namespace', %s, true)", (self.everyone,))
-        try:
-            return work()
-        finally:
-            run(connection, "SELECT set_config('recollect.namespace', %s, true)", (narrow,))
+        counted = work()
+        run(connection, "SELECT set_config('recollect.namespace', %s, true)", (narrow,))
+        return counted
 
     def write(self, work: Callable[[Connection], Answer]) -> Answer:
         """One transaction, durable when this returns. `work` may run again: it must not keep what it did.
@@ -316,7 +325,7 @@ class Server:
                 namespace=sql.Literal(namespace),
                 index=sql.Literal(self.everyone),
             )
-            + sql.SQL(ALONE)
+            + sql.SQL(f"{ALONE}; {EXACT}")
         ).as_bytes(connection)
         if len(self._openings) >= MOST_OPENINGS:
             self._openings.clear()

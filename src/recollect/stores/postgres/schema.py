@@ -68,10 +68,12 @@ def version_of(connection: Connection, schema: str) -> int:
     if found is not None:
         table = sql.Identifier(schema, "versions")
         row = connection.execute(sql.SQL("SELECT max(version) FROM {}").format(table)).fetchone()
-        return int(row[0] or 0) if row is not None else 0
-    if one(connection, "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (schema,)):
-        raise Corrupt(f"the schema {schema} belongs to another program", "choose another with ?schema=NAME")
-    return 0
+        version = 0 if row is None else row[0] or 0
+        if isinstance(version, int):
+            return version
+    elif not one(connection, "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (schema,)):
+        return 0
+    raise Corrupt(f"the schema {schema} belongs to another program", "choose another with ?schema=NAME")
 
 
 def _require_known(version: int, steps: Sequence[Migration]) -> None:
@@ -88,7 +90,8 @@ def _migrate(connection: Connection, server: Server, steps: Sequence[Migration])
         run(connection, "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (MIGRATING, schema))
         _require_extension(connection)
         extension = _extension_schema(connection)
-        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+        if one(connection, "SELECT to_regnamespace(%s)", (f'"{schema}"',)) is None:  # its owner may lack the right
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
         connection.execute(sql.SQL("SET LOCAL search_path = {}").format(search_path(schema, extension)))
         version = version_of(connection, schema)
         _require_known(version, steps)
