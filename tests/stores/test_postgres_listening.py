@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -131,8 +133,8 @@ def test_listening_goes_on_after_a_restart_of_the_server() -> None:
         store.subscribe(lambda: calls.append("called"))
         eventually(lambda: bool(calls))
         server.stop("fast")
-        server.start()
         known = len(calls)
+        server.start()
         eventually(lambda: len(calls) > known)  # whatever came meanwhile was missed
         known = len(calls)
         store.records.write([Put(Memory("m1", "after the restart"))])
@@ -149,3 +151,20 @@ def test_behind_a_pooler_nobody_listens_and_workers_look(
     eventually(lambda: "recollect-listen" not in {thread.name for thread in threading.enumerate()})
     assert calls == []
     assert "a pooler stands before PostgreSQL" in caplog.text
+
+
+def test_what_a_forked_process_closes_is_still_its_parents(store: Store) -> None:
+    assert store.vectors is not None
+    assert store.vectors.missing("m", 5) == []
+    called = threading.Event()
+    store.subscribe(called.set)
+    assert called.wait(PATIENCE_S)
+    called.clear()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # who waits for threads that are not there waits for ever
+        store.close()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.records.write([Put(Memory("m1", "left for the worker"))])
+    assert called.wait(PATIENCE_S)

@@ -332,6 +332,17 @@ def test_workers_share_the_backlog_and_take_over_from_the_dead(address: str) -> 
     first.close()
 
 
+def test_a_clock_that_went_wrong_keeps_nothing_from_the_others(address: str) -> None:
+    ahead, right = (open_postgres(address, clock=lambda now=now: now) for now in (10**10, 1_000.0))
+    assert ahead.vectors is not None and right.vectors is not None
+    ahead.records.write([Put(memory) for memory in notes(2)])
+    assert [pending.id for pending in ahead.vectors.missing("m", 1)] == ["m0000"]
+    ahead.vectors.put("m", [Embedded("m0001", content_hash("note number 1"), None, error="failed")])
+    assert [pending.id for pending in right.vectors.missing("m", 5)] == ["m0000", "m0001"]
+    ahead.close()
+    right.close()
+
+
 def test_a_model_made_known_while_others_write_misses_no_memory(store: Store) -> None:
     assert store.vectors is not None
     start = threading.Barrier(2)

@@ -46,6 +46,13 @@ EXACT = "SET LOCAL extra_float_digits = 1"
 LIFE = "pg_stat_get_bgwriter_stat_reset_time()::text"
 """Changes with a crash of the server, which forgets its statistics and gives the numbers of transactions whose log was
 lost out again; a restart in good order keeps both."""
+STATUS = (
+    f"SELECT CASE WHEN pg_is_in_recovery() THEN 'unknown' ELSE pg_xact_status(%s::xid8) END, {LIFE},"
+    " current_setting('synchronous_standby_names') <> ''"
+    " AND current_setting('synchronous_commit') NOT IN ('off', 'local')"
+)
+"""What became of a transaction, which life of the server tells, and whether a standby had to confirm it too."""
+PLACE = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
 MOST_OPENINGS = 1_000
 RACES = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
 
@@ -95,6 +102,11 @@ class Server:
     def close(self) -> None:
         """Give all connections back to the server."""
         self._pool.close()
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process came to the store by a fork: the connections belong to the process that opened it."""
+        return os.getpid() != self._process
 
     @property
     def is_closed(self) -> bool:
@@ -218,7 +230,8 @@ class Server:
 
         What lost a race is tried again. A connection lost before the commit left nothing behind, so that is tried
         again too; one lost during the commit is resolved by asking the server what became of the transaction. Nobody
-        can tell after a crash of the server that gave the transaction's number out again: that is an error.
+        can tell after a crash of the server that gave the transaction's number out again, nor whether a standby that
+        has to confirm a commit has it: that is an error.
         """
         if self.read_only:
             raise StoreUnavailable("the store was opened for reading only", "open it without read_only to write")
@@ -260,20 +273,27 @@ class Server:
         if self.address.replica is None or number is None:
             connection.execute("COMMIT")
             return
-        done = connection.execute("COMMIT; SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
+        done = connection.execute(f"COMMIT; {PLACE}".encode())
         done.nextset()
         (place,) = done.fetchone() or (0,)
+        self._note(place)
+
+    def _note(self, place: int) -> None:
         with self._writing:
             self.written = max(self.written, place)
 
     def _has_committed(self, number: str | None, life: str | None) -> bool:
         """What became of a transaction whose commit was not answered; an error while nobody can tell."""
+        if number is None:  # it wrote nothing, so nothing can be lost
+            return True
         deadline = time.monotonic() + RESOLVE_S
         while time.monotonic() < deadline:
             self._drop_stale()
             try:
                 with self._lent() as connection:
-                    status, now = rows(connection, f"SELECT pg_xact_status(%s::xid8), {LIFE}", (number,))[0]
+                    status, now, needs_standby = rows(connection, STATUS, (number,))[0]
+                    if status == "committed" and self.address.replica is not None:
+                        self._note(one(connection, PLACE))
             except errors.InvalidParameterValue:  # a number of the future: a crash took the transaction with it
                 return False
             except (errors.OperationalError, errors.InterfaceError):
@@ -281,7 +301,7 @@ class Server:
                 continue
             if status == "aborted":
                 return False
-            if status == "committed" and now == life:
+            if status == "committed" and now == life and not needs_standby:
                 return True
             if status == "committed":  # by this transaction, or after the crash by another of the same number
                 break
@@ -292,7 +312,7 @@ class Server:
 
     @contextmanager
     def _lent(self) -> Generator[Connection]:
-        if os.getpid() != self._process:
+        if self.is_inherited:
             raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
         if self._pool.closed:
             raise StoreUnavailable("the store is closed", "open it again")

@@ -52,6 +52,8 @@ def open_postgres(
     listener = Listener(server.address)
 
     def close() -> None:
+        if server.is_inherited:
+            return
         listener.close()
         if not server.is_closed:
             with suppress(RecollectError):  # a lease that cannot be given back ends by itself

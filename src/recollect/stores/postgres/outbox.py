@@ -14,6 +14,8 @@ from recollect.stores.postgres.ledger import Writing, totals
 from recollect.stores.sqlite.outbox import FIRST_RETRY_MS, LAST_RETRY_MS
 
 LEASE_MS = 60_000
+WRONG_MS = 3_600_000
+"""What is so far beyond the longest lease or rest was written by a clock that went wrong, and holds nobody up."""
 AT_ONCE = 5_000
 """So many memories a new model is asked for in one transaction, between which writers have their turn."""
 FORGET_MS = 600_000
@@ -92,14 +94,23 @@ def claim(connection: Connection, model: int, worker: int, limit: int, now_ms: i
     found = rows(
         connection,
         "WITH free AS MATERIALIZED (SELECT namespace, number FROM outbox WHERE model = %(model)s"
-        " AND retry_at <= %(now)s AND (worker = %(worker)s OR leased_until <= %(now)s)"
+        " AND retry_at NOT BETWEEN %(now)s + 1 AND %(now)s + %(rest)s"
+        " AND (worker = %(worker)s OR leased_until NOT BETWEEN %(now)s + 1 AND %(until)s + %(wrong)s)"
         " ORDER BY attempts, number LIMIT %(limit)s FOR UPDATE SKIP LOCKED),"
         " leased AS (UPDATE outbox o SET worker = %(worker)s, leased_until = %(until)s FROM free"
         " WHERE o.namespace = free.namespace AND o.number = free.number AND o.model = %(model)s"
         " RETURNING o.namespace, o.number, o.attempts)"
         " SELECT m.id, m.content, l.attempts FROM leased l"
         " JOIN memories m ON m.namespace = l.namespace AND m.number = l.number ORDER BY l.attempts, l.number",
-        {"model": model, "worker": worker, "now": now_ms, "until": now_ms + LEASE_MS, "limit": limit},
+        {
+            "model": model,
+            "worker": worker,
+            "now": now_ms,
+            "rest": LAST_RETRY_MS + WRONG_MS,
+            "until": now_ms + LEASE_MS,
+            "wrong": WRONG_MS,
+            "limit": limit,
+        },
     )
     return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
 
