@@ -342,7 +342,7 @@ class Care(Protocol):
         ...
 
     def bury(self, graves: Graves) -> None:
-        """Take over the tombstones of another store, with their key.
+        """Take over the tombstones of another store, with their key; where there are none, the key may stay behind.
 
         A store that has tombstones under a key of its own refuses with Conflict.
         """

@@ -16,7 +16,9 @@ from recollect.domain.errors import InvalidInput, NotFound, StoreUnavailable
 from recollect.domain.memory import EPOCH, Link, Memory, Scope, content_hash
 from recollect.domain.query import And, Node, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
+from recollect.importers.copying import copy_store
 from recollect.ports import Embedded, Store
+from recollect.stores.memory import open_memory
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.connection import EVERYONE, Server
 from recollect.stores.postgres.opening import open_postgres
@@ -197,6 +199,20 @@ def test_a_repair_in_a_bound_store_leaves_the_other_tenants_alone() -> None:
     assert whole.text is not None
     assert sorted(whole.text.match(Term("shared"), Filter("b"), 9).ids) == ["b0", "b1", "b2"]
     assert [word for word, _ in whole.text.similar("secretb", 0.9, 5)] == ["secretb"]
+    whole.close()
+
+
+@pytest.mark.parametrize("user", ["recollect_owner", APP])
+def test_a_copy_into_a_bound_store_leaves_the_other_tenants_tombstones_valid(address: str, user: str) -> None:
+    source = open_memory()
+    source.records.write([Put(Memory("c0", "of another store", scope=Scope("c")))])
+    given = address.replace("recollect_owner@", f"{user}@")
+    given = given if user == APP else given.replace(f"&role={APP}", "")
+    bound = open_postgres(f"{given}&namespace=c")
+    assert copy_store(source, bound).memories == 1
+    bound.close()
+    whole = open_postgres(address)
+    assert whole.records.lookup("b", content="shared words number 3 secretb").buried
     whole.close()
 
 

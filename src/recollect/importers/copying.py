@@ -186,7 +186,8 @@ def _verify(source: Store, target: Store, say: Progress) -> None:
             raise _different()
     ours, theirs = target.care.stats(), source.care.stats()
     same = (ours.memories, ours.links) == (theirs.memories, theirs.links) and _settings(source) == _settings(target)
-    if not same or target.care.graves() != source.care.graves():
+    buried, graves = target.care.graves(), source.care.graves()
+    if not same or buried.hashes != graves.hashes or (graves.hashes and buried.key != graves.key):
         raise _different()
 
 

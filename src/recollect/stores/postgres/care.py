@@ -133,7 +133,7 @@ class PostgresCare:
         def work(writing: Writing) -> None:
             writing.lock_all()
             ours = _graves(writing.connection)
-            if self._server.address.namespace is not None and graves.hashes and ours.key != graves.key:
+            if self._server.address.namespace is not None and ours.key != graves.key:
                 raise Conflict("other tenants' tombstones have a key of their own", "copy into a store of its own")
             all_of_them = joined(ours, graves)
             if all_of_them.key != ours.key:
@@ -149,7 +149,8 @@ class PostgresCare:
                 ([namespace for namespace, _ in pairs], [hashed for _, hashed in pairs]),
             )
 
-        transact(self._server, self._tokens, work)
+        if graves.hashes:  # a key alone is of no use here, and all tenants' tombstones depend on the one that is
+            transact(self._server, self._tokens, work)
 
 
 def _graves(connection: Connection) -> Graves:
