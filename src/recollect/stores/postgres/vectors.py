@@ -88,6 +88,7 @@ class PostgresVectors:
         now_ms = int(self._clock() * 1000)
 
         def work(writing: Writing, number: int) -> None:
+            writing.lock(())  # no tenant, but whoever goes over all vectors has to wait
             matrices = _sound(writing.connection, number, entries)
             current = _current(writing.connection, entries)
             made: dict[Place, tuple[Embedded, NDArray[np.float32]]] = {}

@@ -1,0 +1,69 @@
+"""Vectors come while somebody else goes over all of them: afterwards each memory has vectors or waits, never both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from recollect.domain.changes import Put
+from recollect.domain.memory import Memory, content_hash
+from recollect.ports import Embedded, EmbeddingProgress, Store, VectorIndex
+from recollect.stores.postgres import care, vectors
+from tests.postgres_server import eventually, shared_server
+
+pytestmark = pytest.mark.postgres
+
+MADE = [Embedded("m0", content_hash("text 0"), np.eye(1, 2, dtype=np.float32))]
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+def somebody_waits() -> bool:
+    with psycopg.connect(shared_server().address("postgres"), autocommit=True) as asked:
+        return asked.execute(WAITING).fetchone() != (0,)
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str, others: Callable[[], Any]) -> Thread:
+    """When the step is done and not yet committed, others begin, and wait for that, or are done."""
+    usual, beside = getattr(module, step), Thread(target=others)
+
+    def slowly(*given: Any) -> None:
+        usual(*given)
+        beside.start()
+        eventually(lambda: somebody_waits() or not beside.is_alive())
+
+    monkeypatch.setattr(module, step, slowly)
+    return beside
+
+
+def two_wait(store: Store) -> VectorIndex:
+    store.records.write([Put(Memory(f"m{number}", f"text {number}")) for number in range(2)])
+    assert store.vectors is not None
+    assert len(store.vectors.missing("m", 5)) == 2
+    return store.vectors
+
+
+def test_a_model_is_forgotten_while_its_vectors_come(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = two_wait(store)
+    forgetting = meanwhile(monkeypatch, vectors, "_store", lambda: index.forget("m"))
+    index.put("m", MADE)
+    forgetting.join()
+    assert index.progress("m") == EmbeddingProgress(0, 2, 0)
+    assert index.stored("m", ["m0", "m1"]) == []
+    assert store.care.check() == []
+
+
+def test_vectors_come_while_the_outbox_is_repaired(store: Store, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = two_wait(store)
+    index.put("m", [Embedded("m1", content_hash("text 1"), np.eye(1, 2, dtype=np.float32))])
+    shared_server().execute(f"UPDATE {address.rpartition('schema=')[2]}.counts SET tokens = 7")
+    putting = meanwhile(monkeypatch, care, "repair_all", lambda: index.put("m", MADE))
+    assert [finding.repaired for finding in store.care.check(repair=True)] == [True]
+    putting.join()
+    assert index.progress("m") == EmbeddingProgress(2, 0, 0)
+    assert store.care.check() == []
