@@ -43,6 +43,15 @@ def test_a_word_longer_than_an_index_takes_is_kept_and_found(store: Store, lette
     assert store.care.check() == []
 
 
+def test_an_endless_word_is_nobodys_look_alike(store: Store) -> None:
+    assert store.text is not None
+    endless = "".join(map(chr, np.random.default_rng(0).integers(0x4E00, 0x9000, 8_000).tolist()))
+    store.records.write([Put(Memory("m", f"{endless} {endless[:600]}"))])
+    assert store.text.match(Term(endless), ALL, 5).ids == ("m",)
+    assert store.text.similar(endless, 0.3, 5) == []
+    assert [word for word, _ in store.text.similar(endless[:600], 0.3, 5)] == [endless[:600]]
+
+
 def test_endless_words_of_an_older_schema_are_counted_as_new_ones_are() -> None:
     """Those that compression made short enough could be kept before."""
     address, endless = shared_server().fresh(), "y" * 3_000

@@ -22,6 +22,7 @@ from recollect.stores.memory import open_memory
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.connection import EVERYONE, Server
 from recollect.stores.postgres.opening import open_postgres
+from recollect.stores.postgres.schema import MIGRATIONS
 from recollect.stores.scope_terms import scope_token
 from tests.postgres_server import APP, shared_server
 
@@ -223,6 +224,18 @@ def test_no_tenant_has_the_name_of_all(address: str) -> None:
     store = open_postgres(address)
     with pytest.raises(InvalidInput):
         store.records.write([Put(Memory("c", "text", scope=Scope(EVERYONE)))])
+    store.close()
+
+
+def test_what_a_later_version_makes_is_for_the_app_role_too() -> None:
+    """The owner migrates without naming the role that was let in before."""
+    given = shared_server().fresh()
+    open_postgres(f"{given}&role={APP}", migrations=MIGRATIONS[:1]).close()
+    open_postgres(given).close()
+    store = open_postgres(given.replace("recollect_owner@", f"{APP}@"))
+    fill(store)
+    assert store.text is not None
+    assert [word for word, _ in store.text.similar("secretb", 0.9, 5)] == ["secretb"]
     store.close()
 
 

@@ -401,7 +401,7 @@ def translate(error: psycopg.Error) -> RecollectError:
         return StoreUnavailable("the server only reads (is it a replica?)", "give the address of the primary")
     if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted | errors.UndefinedTable | errors.UndefinedColumn):
         return Corrupt("the store's tables are damaged or not ours", "run doctor, or restore a backup")
-    if isinstance(error, errors.ProgramLimitExceeded):
+    if isinstance(error, errors.ProgramLimitExceeded | errors.StatementTooComplex):
         return InvalidInput("a value is longer than PostgreSQL can keep", "shorten names, keys and ids to 2,000 bytes")
     if isinstance(error, RACES):
         return StoreUnavailable("the store stayed locked for too long", "try again")

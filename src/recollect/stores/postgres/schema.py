@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
-from recollect.stores.postgres.connection import Connection, Server, one, run, search_path
+from recollect.stores.postgres.connection import Connection, Server, one, rows, run, search_path
 from recollect.stores.postgres.tables import ALIKE, ENTERED, FINDERS, GRANTS, MEMORIES, ROOM, TEXTS, VECTORS, WALLS
 
 MIGRATING = 0x5243_4C54
@@ -100,9 +100,20 @@ def _migrate(connection: Connection, server: Server, steps: Sequence[Migration])
         for number in range(version, len(steps)):
             steps[number](connection)
             run(connection, "INSERT INTO versions (version) VALUES (%s)", (number + 1,))
-        if server.address.role is not None:
-            names = {"schema": sql.Identifier(schema), "role": sql.Identifier(server.address.role)}
+        named = [] if server.address.role is None else [server.address.role]
+        for role in sorted({*_let_in(connection), *named}):
+            names = {"schema": sql.Identifier(schema), "role": sql.Identifier(role)}
             connection.execute(sql.SQL(GRANTS).format(**names))
+
+
+def _let_in(connection: Connection) -> list[str]:
+    """The roles that write here already: what a step makes anew is for them too, whoever runs it."""
+    found = rows(
+        connection,
+        "SELECT DISTINCT pg_get_userbyid(a.grantee) FROM pg_class c, aclexplode(c.relacl) a"
+        " WHERE c.oid = 'memories'::regclass AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner)",
+    )
+    return [name for (name,) in found]
 
 
 def _lacks_grants(connection: Connection, server: Server) -> bool:

@@ -25,7 +25,16 @@ from recollect.stores.memory.text import Run as Counted
 from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, Rows, one, rows
 from recollect.stores.postgres.filters import TIMES, conditions, scope_query, without_idle_times
-from recollect.stores.postgres.lexemes import ENDLESS, Tokens, compiled, counted_name, phrase_bytes, quoted, unit_query
+from recollect.stores.postgres.lexemes import (
+    ENDLESS,
+    Tokens,
+    compiled,
+    counted_name,
+    fits_index,
+    phrase_bytes,
+    quoted,
+    unit_query,
+)
 from recollect.stores.postgres.replica import Reads
 from recollect.stores.sqlite.subjects import number_of
 from recollect.stores.tokens import TOKEN_BYTES, Streams, token_hash
@@ -150,7 +159,7 @@ class PostgresText:
 
     def similar(self, word: str, minimum: float, limit: int) -> list[tuple[str, float]]:
         folded = "".join(self._tokens.words(word))
-        if not folded or limit <= 0:
+        if not folded or limit <= 0 or not fits_index(folded):
             return []
         asked = sorted(trigrams(folded)), minimum, limit
         found = self._reads.ask("SELECT * FROM similar_words(%s, %s, %s)", asked)
