@@ -56,14 +56,16 @@ def test_sessions_are_remembered_as_they_were_lived(tmp_path: Path) -> None:
         turn("other", "s9", "2020-01-01", namespace="c2"),
         turn("early-2", "s1", "2024-03-05"),
     ]
-    loaded = datasets.load(write_set(tmp_path / "set", corpus, [asked("q", "x")], [("q", "other", 1)]))
+    queries = [asked("q", "x", namespace="c2")]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q", "other", 1)]))
     assert [one.id for one in loaded.documents] == ["early-1", "early-2", "late-1", "late-2", "other"]
     assert memory_id(9) < memory_id(10)
 
 
 def test_documents_become_memories_with_scope_time_and_the_rest_of_their_metadata(tmp_path: Path) -> None:
     corpus = [turn("t1", "s1", "2024-03-01T10:00:00Z"), {"_id": "plain", "text": "A note."}]
-    loaded = datasets.load(write_set(tmp_path / "set", corpus, [asked("q", "x")], [("q", "t1", 1)]))
+    queries = [asked("q", "x", namespace="c1")]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q", "t1", 1)]))
     first, second = drafts(loaded)
     assert (first.scope.namespace, first.scope.session, first.type) == ("c1", "s1", "episode")
     assert first.created_at == datetime(2024, 3, 1, 10, tzinfo=UTC)
@@ -155,7 +157,6 @@ def test_the_hash_follows_the_data(tiny: Path) -> None:
         ("queries.jsonl", "[1]\n", "queries.jsonl:1"),
         ("corpus.jsonl", '{"text": "x"}\n', "_id"),
         ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": "1", "text": "y"}\n', "twice"),
-        ("corpus.jsonl", '{"_id": "1", "text": "x", "metadata": {"created_at": "soon"}}\n', "1: 'soon'"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 a1 1\n", "test.tsv:2"),
         ("haystacks.jsonl", '{"query": "q1"}\n', "haystacks.jsonl"),
     ],
@@ -197,8 +198,9 @@ def test_questions_without_a_namespace_are_asked_in_the_only_one(tmp_path: Path)
     loaded = datasets.load(write_set(tmp_path / "one", corpus, [{"_id": "q", "text": "a"}], [("q", "a", 1)]))
     assert [one.namespace for one in loaded.queries] == ["here"] and datasets.remarks(loaded) == []
     corpus.append({"_id": "c", "text": "text c", "metadata": {"namespace": "there"}})
-    loaded = datasets.load(write_set(tmp_path / "two", corpus, [{"_id": "q", "text": "a"}], [("q", "a", 1)]))
-    assert [one.namespace for one in loaded.queries] == [None]
+    queries = [asked("q", "a"), asked("r", "c", namespace="there")]
+    loaded = datasets.load(write_set(tmp_path / "two", corpus, queries, [("q", "a", 1), ("r", "c", 1)]))
+    assert [one.namespace for one in loaded.queries] == [None, "there"]
     assert datasets.remarks(loaded)[0].startswith("1 questions have evidence in another namespace")
 
 

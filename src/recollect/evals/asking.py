@@ -78,6 +78,7 @@ def _engine(bench: Bench, system: System, limit: int, as_shipped: bool) -> Calla
             limit=limit,
             scope=case.scope,
             only=case.only,
+            exclude=case.exclude,
             now=case.now,
             unasked=unasked,
         )
@@ -119,7 +120,8 @@ def _plain(bench: Bench, limit: int) -> Callable[[Case], Asked]:
 
     def ask(case: Case) -> Asked:
         began = perf_counter()
-        found = index.search(case.text, case.scope.namespace, case.only, limit)
+        found = index.search(case.text, case.scope.namespace, case.only, limit + len(case.exclude))
+        found = [id for id in found if id not in case.exclude][:limit]
         return Asked(tuple(found), round((perf_counter() - began) * 1000, 3), injects=bool(found))
 
     return ask

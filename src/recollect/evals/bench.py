@@ -40,6 +40,8 @@ class Case:
     now: datetime = datasets.UNDATED
     only: frozenset[str] | None = None
     relevant: Mapping[str, int] = field(default_factory=dict[str, int])
+    exclude: tuple[str, ...] = ()
+    """The memory that is the question itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def cases_of(dataset: Dataset, places: Mapping[str, str], queries: Sequence[Quer
                 now=now,
                 only=None if one.candidates is None else frozenset(places[id] for id in one.candidates),
                 relevant={places[id]: grade for id, grade in one.relevant.items()},
+                exclude=() if one.itself is None else (places[one.itself],),
             )
         )
     return found

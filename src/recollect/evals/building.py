@@ -23,7 +23,7 @@ import recollect
 from recollect import settings as configuration
 from recollect import writing
 from recollect.adapters import open_store
-from recollect.domain.errors import ModelUnavailable, RecollectError
+from recollect.domain.errors import InvalidInput, ModelUnavailable, RecollectError
 from recollect.domain.memory import EPISODE, Scope
 from recollect.engine import Engine
 from recollect.evals import datasets
@@ -32,6 +32,8 @@ from recollect.evals.datasets import Dataset, Document
 from recollect.evals.vectors import RememberingEmbedder, file_of
 from recollect.ports import Embedder
 from recollect.settings import Settings
+from recollect.writing.drafts import TYPE
+from recollect.writing.metadata import checked_metadata
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how much of it, of how much."""
@@ -91,20 +93,39 @@ def drafts(dataset: Dataset) -> Iterator[writing.Draft]:
     """The documents as memories: turns and sessions of a conversation are episodes, everything else is a fact."""
     for one in dataset.documents:
         yield writing.Draft(
-            content=one.content,
+            content=_text(one.content),
             type=_type(one),
-            scope=Scope(namespace=namespace_of(one.namespace), session=one.session),
+            scope=Scope(namespace=namespace_of(one.namespace), session=_session(one.session)),
             source=dataset.name,
             created_at=one.created_at,
-            metadata=one.metadata,
+            metadata={name: value for name, value in one.metadata.items() if _fits({name: value})},
         )
 
 
 def _type(one: Document) -> str:
     given = one.metadata.get("type")
-    if isinstance(given, str) and given:
+    if isinstance(given, str) and TYPE.fullmatch(given.strip()):
         return given
     return EPISODE if one.session is not None or "speaker" in one.metadata else "fact"
+
+
+def _text(content: str) -> str:
+    """Without what no store can hold: NUL and halves of surrogate pairs."""
+    return content.replace("\0", " ").encode(errors="replace").decode()
+
+
+def _session(name: str | None) -> str | None:
+    """The set's own name where it is short and on one line, else one made from its hash."""
+    if name is None or (name.isprintable() and len(name.encode(errors="replace")) <= POLICY.name_bytes):
+        return name
+    return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:16]
+
+
+def _fits(metadata: Mapping[str, Any]) -> bool:
+    try:
+        return bool(checked_metadata(metadata, POLICY.metadata_bytes, POLICY.metadata_depth))
+    except InvalidInput:
+        return False
 
 
 def _build(

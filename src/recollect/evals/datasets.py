@@ -2,9 +2,10 @@
 own candidates. Where qrels/ holds several files, test.tsv alone judges, as BEIR means it; without it, all of them do.
 
 Of a document's metadata, `namespace` and `session` become its scope and `created_at` its time; the rest is stored with
-it. A question's `namespace` says where it is searched (without one: in the only one that there is), `question_date` (or
-`created_at`) when it was asked, `category` its stratum. A question marked `abstention` has no answer; one of category
-`adversarial` is reported, but apart.
+it. A question's `namespace` says where it is searched (without one: in the only one that there is, or everywhere, if no
+question names one), `question_date` (or `created_at`) when it was asked, `category` its stratum. A question marked
+`abstention` has no answer; one of category `adversarial` is reported, but apart. A document that is the question itself
+(the same id, the same text, as in sets of arguments) is no answer to it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from recollect.domain.errors import InvalidInput, NotFound
-from recollect.writing import as_moment
+from recollect.evals.moments import moment
 
 Question = TypeVar("Question")
 Kind = Literal["counted", "aside", "unanswerable", "unjudged"]
+
+Entry = TypeVar("Entry", "Document", "Query")
 
 UNDATED = datetime(2024, 1, 1, tzinfo=UTC)
 """The time of everything in a set that knows no times: the same on every machine and every day."""
@@ -60,6 +63,8 @@ class Query:
     asked_at: datetime | None = None
     candidates: frozenset[str] | None = None
     relevant: Mapping[str, int] = field(default_factory=dict[str, int])
+    itself: str | None = None
+    """The document that is the question itself, which nobody who asks it wants back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,10 @@ class Dataset:
     """Judgements of documents that the corpus does not hold."""
     unused: tuple[str, ...] = ()
     """Files of judgements beside test.tsv."""
+    repeated: int = 0
+    """Documents and questions that are there twice, word by word."""
+    timeless: int = 0
+    """Documents and questions whose time nobody can read."""
 
 
 def load(folder: Path) -> Dataset:
@@ -87,14 +96,14 @@ def load(folder: Path) -> Dataset:
     if not every:
         raise NotFound(f"{folder / 'qrels'} holds no .tsv file", "put the judgements there: query-id, corpus-id, score")
     judgements = [one for one in every if one.name == TEST] or every
-    everything = [_document(entry) for entry in json_lines(folder / "corpus.jsonl")]
+    every_document = [_document(entry) for entry in json_lines(folder / "corpus.jsonl")]
+    entries = list(json_lines(folder / "queries.jsonl"))
+    everything, apart = _scoped(_distinct(every_document, folder / "corpus.jsonl"), entries)
     documents = tuple(in_order([one for one in everything if one.content.strip()]))
-    _distinct([one.id for one in documents], folder / "corpus.jsonl")
     relevant, unknown = _judgements(judgements, {one.id for one in documents})
-    haystacks = _haystacks(folder / "haystacks.jsonl", documents)
-    read = [_query(entry, relevant, haystacks) for entry in json_lines(folder / "queries.jsonl")]
-    queries = tuple(_placed(read, {one.namespace for one in documents}))
-    _distinct([one.id for one in queries], folder / "queries.jsonl")
+    haystacks = _haystacks(folder / "haystacks.jsonl", [one for one in every_document if one.content.strip()])
+    read = _distinct([_query(entry, relevant, haystacks) for entry in entries], folder / "queries.jsonl")
+    queries = tuple(_placed(read, documents))
     if all(one.kind == "unjudged" for one in queries):
         hint = "the ids in qrels/ must be those of queries.jsonl and corpus.jsonl"
         raise InvalidInput(f"{folder}: no question has a judgement of a document that is there", hint)
@@ -103,11 +112,13 @@ def load(folder: Path) -> Dataset:
         name=folder.resolve().name,
         documents=documents,
         queries=queries,
-        corpus_hash=hash_of(files[:1]),
+        corpus_hash=hash_of(files[:1]) + ("" if apart else " everywhere"),
         data_hash=hash_of([one for one in files if one.is_file()]),
         empty=len(everything) - len(documents),
         unknown_judgements=unknown,
         unused=tuple(one.name for one in every if one not in judgements),
+        repeated=len(every_document) - len(everything) + len(entries) - len(read),
+        timeless=sum("created_at" in one.metadata for one in everything) + sum(map(_undated, entries)),
     )
 
 
@@ -121,6 +132,8 @@ def remarks(dataset: Dataset) -> list[str]:
         f"{dataset.unknown_judgements} judgements name documents that the corpus does not hold"
         if dataset.unknown_judgements
         else "",
+        f"{dataset.repeated} lines say again what another one says" if dataset.repeated else "",
+        f"{dataset.timeless} times could not be read" if dataset.timeless else "",
         f"{lost} questions have evidence in another namespace or outside their haystack, where they cannot find it"
         if lost
         else "",
@@ -132,10 +145,31 @@ def _reaches(query: Query, id: str, homes: Mapping[str, str | None]) -> bool:
     return homes[id] == query.namespace and (query.candidates is None or id in query.candidates)
 
 
-def _placed(queries: Sequence[Query], namespaces: set[str | None]) -> list[Query]:
-    """Where all documents share a namespace, questions that name none are asked there."""
-    only = next(iter(namespaces)) if len(namespaces) == 1 else None
-    return [one if one.namespace is not None else replace(one, namespace=only) for one in queries]
+def _scoped(documents: Sequence[Document], questions: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
+    """The documents, and whether their namespaces part them: where no question names one, all are asked everywhere."""
+    named = any(_name(_metadata(entry).get("namespace")) is not None for entry in questions)
+    if named or len({one.namespace for one in documents}) <= 1:
+        return list(documents), True
+    sessions = [None if one.session is None else f"{one.namespace} {one.session}" for one in documents]
+    return [
+        replace(one, namespace=None, session=session) for one, session in zip(documents, sessions, strict=True)
+    ], False
+
+
+def _placed(queries: Sequence[Query], documents: Sequence[Document]) -> list[Query]:
+    """Where all documents share a namespace, questions that name none, or one that no document has, are asked there;
+    and each knows the document that is itself."""
+    spaces = {one.namespace for one in documents}
+    only = next(iter(spaces)) if len(spaces) == 1 else None
+    texts = {one.id: one.content.split() for one in documents}
+    placed = [one if one.namespace in spaces or len(spaces) > 1 else replace(one, namespace=only) for one in queries]
+    return [replace(one, itself=one.id) if _is_itself(one, texts) else one for one in placed]
+
+
+def _is_itself(query: Query, texts: Mapping[str, list[str]]) -> bool:
+    """The same id can be chance, and a title may stand before the text: it ends with the words of the question."""
+    words = query.text.split()
+    return bool(words) and query.id not in query.relevant and texts.get(query.id, [])[-len(words) :] == words
 
 
 def in_order(documents: Sequence[Document]) -> list[Document]:
@@ -228,13 +262,16 @@ def _document(entry: Mapping[str, Any]) -> Document:
     title, text = str(entry.get("title") or "").strip(), str(entry.get("text") or "")
     # A title carries weight: it comes first, unless the text starts with it anyway.
     content = f"{title}\n{text}" if title and not text.startswith(title) else text
-    left = {name: value for name, value in metadata.items() if name not in ("namespace", "session", "created_at")}
+    created_at = moment(metadata.get("created_at"))
+    # A time that nobody can read stays where it stood.
+    taken = ("namespace", "session", *(("created_at",) if created_at or not metadata.get("created_at") else ()))
+    left = {name: value for name, value in metadata.items() if name not in taken}
     return Document(
         id=_id(entry),
         content=content,
         namespace=_name(metadata.get("namespace")),
         session=_name(metadata.get("session")),
-        created_at=_time(metadata.get("created_at"), _id(entry)),
+        created_at=created_at,
         metadata={"title": title, **left} if title else left,
     )
 
@@ -244,7 +281,6 @@ def _query(
 ) -> Query:
     metadata, id = _metadata(entry), _id(entry)
     stratum = next((str(metadata[name]) for name in STRATUM if metadata.get(name)), None)
-    asked = next((metadata[name] for name in ASKED_AT if metadata.get(name)), None)
     known = relevant.get(id, {})
     kind: Kind = "counted" if known else "unjudged"
     if stratum in ASIDE and known:
@@ -257,7 +293,7 @@ def _query(
         kind=kind,
         stratum=stratum,
         namespace=_name(metadata.get("namespace")),
-        asked_at=_time(asked, id),
+        asked_at=moment(_asked(metadata)),
         candidates=haystacks.get(id),
         relevant=known,
     )
@@ -270,17 +306,22 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
     for path in files:
         with path.open(encoding="utf-8-sig", newline="") as file:
             for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-                if not row or (number == 1 and row[0] == "query-id"):
+                if not "".join(row).strip() or (number == 1 and _is_header(row)):
                     continue
                 try:
-                    query, document, grade = row[0], row[1], int(float(row[2]))
-                except (IndexError, ValueError):
+                    query, document, grade = row[0].strip(), row[1].strip(), int(float(row[2]))
+                except (IndexError, ValueError, OverflowError):
                     hint = "each line is query-id, corpus-id and score, separated by tabs"
                     raise InvalidInput(f"{path}:{number} is no judgement", hint) from None
                 if grade > 0 and document in known:
                     relevant.setdefault(query, {})[document] = grade
                 unknown += grade > 0 and document not in known
     return relevant, unknown
+
+
+def _is_header(row: Sequence[str]) -> bool:
+    """Names of columns, whatever they are called: no grade is a word."""
+    return len(row) == 3 and not any(sign.isdigit() for sign in row[2])
 
 
 def _haystacks(path: Path, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
@@ -298,7 +339,8 @@ def _haystacks(path: Path, documents: Sequence[Document]) -> dict[str, frozenset
         query = entry.get("query", entry.get("query-id"))
         if names is None or query is None:
             raise InvalidInput(f"{path}: an entry lacks its query or its candidates", 'use {"query", "sessions": […]}')
-        found[str(query)] = frozenset[str]().union(*(by_name.get(str(name), set[str]()) for name in names))
+        called = [str(name).strip() for name in cast(list[Any], names)]
+        found[str(query).strip()] = frozenset[str]().union(*(by_name.get(name, set[str]()) for name in called))
     return found
 
 
@@ -311,29 +353,31 @@ def _id(entry: Mapping[str, Any]) -> str:
     value = entry.get("_id", entry.get("id"))
     if value is None or value == "":
         raise InvalidInput("an entry has no _id", "every document and every question needs one")
-    return str(value)
+    return str(value).strip()
 
 
 def _name(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-def _time(value: Any, id: str) -> datetime | None:
-    if value is None or value == "":
-        return None
-    try:
-        return as_moment(str(value))
-    except InvalidInput as error:
-        raise InvalidInput(f"{id}: {error.message}", error.hint) from None
+def _asked(metadata: Mapping[str, Any]) -> Any:
+    return next((metadata[name] for name in ASKED_AT if metadata.get(name)), None)
+
+
+def _undated(entry: Mapping[str, Any]) -> bool:
+    """Whether a question tells when it was asked, but so that nobody can read it."""
+    told = _asked(_metadata(entry))
+    return told is not None and moment(told) is None
 
 
 def _seconds(one: Document) -> float:
     return one.created_at.timestamp() if one.created_at is not None else float("-inf")
 
 
-def _distinct(ids: Sequence[str], path: Path) -> None:
-    seen: set[str] = set()
-    for id in ids:
-        if id in seen:
-            raise InvalidInput(f"{path}: the id {id!r} occurs twice", "ids must be unique")
-        seen.add(id)
+def _distinct(entries: Sequence[Entry], path: Path) -> list[Entry]:
+    """Each once; two that share an id and differ cannot both be meant."""
+    kept: dict[str, Entry] = {}
+    for one in entries:
+        if kept.setdefault(one.id, one) != one:
+            raise InvalidInput(f"{path}: the id {one.id!r} occurs twice, with different texts", "ids must be unique")
+    return list(kept.values())

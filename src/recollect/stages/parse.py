@@ -100,6 +100,8 @@ def parse(
 def _as_of(filter: Filter, now: datetime, days: float | None) -> Filter:
     if days is None:
         return filter
+    if now > datetime.max.replace(tzinfo=now.tzinfo) - timedelta(days=days):
+        return filter
     end = now + timedelta(days=days)
     return filter if filter.before is not None and filter.before <= end else replace(filter, before=end)
 

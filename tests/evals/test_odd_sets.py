@@ -1,0 +1,153 @@
+"""Data sets as they are found: odd judgements, ids, times, scopes and texts that a store would refuse."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.domain.errors import InvalidInput
+from recollect.evals import datasets
+from recollect.evals.building import drafts
+from recollect.evals.judging import Plan
+from recollect.evals.moments import moment
+from recollect.evals.running import evaluate
+from recollect.evals.systems import system
+from recollect.writing import WritePolicy, to_memory
+from tests.evals.conftest import CORPUS, QUERIES, Opened, write_set
+
+ONE = [{"_id": "q1", "text": "when does the ferry leave"}]
+
+
+def judged(tiny: Path, text: str) -> dict[str, Any]:
+    (tiny / "qrels" / "test.tsv").write_bytes(text.encode())
+    return {one.id: dict(one.relevant) for one in datasets.load(tiny).queries if one.relevant}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q1\ta1\t1\nq2\ta6\t1\n",
+        "query-id\tcorpus-id\tscore\r\nq1\ta1\t1\r\n\r\nq2\ta6\t1.0\r\n",
+        "\ufeffquery_id\tdoc_id\trelevance\nq1\ta1\t1\nq2\ta6\t1\n\t\t\n",
+        " q1\ta1 \t1\nq2\ta6\t1\nq2\ta2\t0\nq3\ta3\t-1\n",
+    ],
+)
+def test_judgements_are_read_however_they_are_written(tiny: Path, text: str) -> None:
+    assert judged(tiny, text) == {"q1": {"a1": 1}, "q2": {"a6": 1}}
+
+
+@pytest.mark.parametrize("grade", ["inf", "nan", "high"])
+def test_a_grade_that_is_no_number_is_named_with_its_line(tiny: Path, grade: str) -> None:
+    with pytest.raises(InvalidInput, match=r"test\.tsv:2"):
+        judged(tiny, f"q1\ta1\t1\nq2\ta6\t{grade}\n")
+
+
+def test_numbers_are_ids_too(tmp_path: Path) -> None:
+    corpus = [{"_id": 1, "text": "one"}, {"_id": 2, "text": "two", "metadata": {"session": 7}}]
+    folder = write_set(
+        tmp_path / "set", corpus, [{"_id": 1, "text": "x"}], [("1", "2", 1)], [{"query": 1, "sessions": [7]}]
+    )
+    (query,) = datasets.load(folder).queries
+    assert (query.id, query.relevant, query.candidates) == ("1", {"2": 1}, {"2"})
+
+
+def test_what_is_there_twice_counts_once_and_what_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "same", [*CORPUS, CORPUS[0]], [*QUERIES, QUERIES[0]])
+    loaded = datasets.load(folder)
+    assert (len(loaded.documents), len(loaded.queries)) == (len(CORPUS), len(QUERIES))
+    assert datasets.remarks(loaded) == ["2 lines say again what another one says"]
+    with pytest.raises(InvalidInput, match="twice"):
+        datasets.load(write_set(tmp_path / "other", [*CORPUS, {"_id": "a1", "text": "Something else."}]))
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2023-05-30T23:40:00Z", datetime(2023, 5, 30, 23, 40, tzinfo=UTC)),
+        ("2023/05/30 (Tue) 23:40", datetime(2023, 5, 30, 23, 40, tzinfo=UTC)),
+        ("1:56 pm on 8 May, 2023", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        ("May 8, 2023", datetime(2023, 5, 8, tzinfo=UTC)),
+        ("8 May 2023", datetime(2023, 5, 8, tzinfo=UTC)),
+        ("Mon, 08 May 2023 13:56:00 +0200", datetime(2023, 5, 8, 11, 56, tzinfo=UTC)),
+        (1683554160, datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        (1683554160000, datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        ("1683554160", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        ("2023", datetime(2023, 1, 1, tzinfo=UTC)),
+        ("2023-05", datetime(2023, 5, 1, tzinfo=UTC)),
+        ("soon", None),
+        ("", None),
+        (None, None),
+        (True, None),
+        (1e300, None),
+        ("99/99/9999", None),
+    ],
+)
+def test_times_are_read_as_data_sets_write_them(written: Any, read: datetime | None) -> None:
+    assert moment(written) == read
+
+
+def test_a_time_that_nobody_can_read_is_told_and_stays_in_the_metadata(tmp_path: Path) -> None:
+    corpus = [{"_id": "a1", "text": "x", "metadata": {"created_at": "soon"}}]
+    queries = [{"_id": "q1", "text": "x", "metadata": {"question_date": "later"}}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q1", "a1", 1)]))
+    assert (loaded.documents[0].created_at, loaded.documents[0].metadata) == (None, {"created_at": "soon"})
+    assert datasets.remarks(loaded) == ["2 times could not be read"]
+
+
+def in_namespaces(*names: str | None) -> list[dict[str, Any]]:
+    return [
+        {"_id": f"a{place}", "text": f"text {place}", "metadata": {"namespace": name, "session": "s"}}
+        for place, name in enumerate(names, start=1)
+    ]
+
+
+def test_where_no_question_names_a_namespace_everything_is_searched(tmp_path: Path) -> None:
+    """Sessions of the same name in two namespaces stay two, and haystacks may still name them."""
+    haystacks = [{"query": "q1", "sessions": ["s"]}]
+    loaded = datasets.load(write_set(tmp_path / "set", in_namespaces("c1", "c2"), ONE, [("q1", "a1", 1)], haystacks))
+    assert {one.namespace for one in loaded.documents} == {None} and len({one.session for one in loaded.documents}) == 2
+    assert loaded.queries[0].candidates == {"a1", "a2"} and datasets.remarks(loaded) == []
+    apart = [{**ONE[0], "metadata": {"namespace": "c1"}}]
+    other = datasets.load(write_set(tmp_path / "apart", in_namespaces("c1", "c2"), apart, [("q1", "a1", 1)]))
+    assert {one.namespace for one in other.documents} == {"c1", "c2"} and other.corpus_hash != loaded.corpus_hash
+
+
+@pytest.mark.parametrize("home", [None, "c1"])
+def test_a_namespace_that_no_document_has_means_the_only_one_there_is(tmp_path: Path, home: str | None) -> None:
+    queries = [{**ONE[0], "metadata": {"namespace": "unknown"}}]
+    loaded = datasets.load(write_set(tmp_path / "set", in_namespaces(home, home), queries, [("q1", "a1", 1)]))
+    assert loaded.queries[0].namespace == home and datasets.remarks(loaded) == []
+
+
+def test_what_a_store_would_refuse_is_made_storable(tmp_path: Path) -> None:
+    odd = {"session": "a\nb" * 200, "type": "no type!", "deep": [[[[[[[[[[1]]]]]]]]]], "kept": 1, "huge": 10**30}
+    corpus = [{"_id": "a1", "text": "half \ud800 and \0 nothing", "metadata": odd}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, ONE, [("q1", "a1", 1)]))
+    (draft,) = drafts(loaded)
+    memory, _ = to_memory(draft, id="1", now=datasets.UNDATED, policy=WritePolicy())
+    assert memory.content == "half ? and   nothing" and memory.type == "episode"
+    assert memory.metadata == {"type": "no type!", "kept": 1}
+
+
+@pytest.mark.parametrize("name", ["balanced", "bm25"])
+def test_a_question_does_not_find_itself(tmp_path: Path, opened: Opened, name: str) -> None:
+    """Sets of arguments ask with a document of the corpus; the same id with another text is chance."""
+    text = "The ferry leaves the harbour at noon."
+    corpus = [
+        {"_id": "same", "title": "Harbour", "text": text},
+        {"_id": "other", "text": "No ferry leaves any harbour at noon."},
+        {"_id": "chance", "text": "Bees live in the old barn."},
+    ]
+    queries = [{"_id": "same", "text": text}, {"_id": "chance", "text": "bees in the barn"}]
+    bench = opened(write_set(tmp_path / "set", corpus, queries, [("same", "other", 1), ("chance", "chance", 1)]))
+    result = evaluate(bench, system(name, {}, None), Plan())
+    assert result.measures["recall@1"].mean == 1.0
+
+
+def test_a_question_at_the_end_of_time_is_answered(tmp_path: Path, opened: Opened) -> None:
+    corpus = [{**CORPUS[0], "metadata": {"created_at": "9999-12-31T23:00:00Z"}}, *CORPUS[1:]]
+    bench = opened(write_set(tmp_path / "set", corpus, ONE, [("q1", "a1", 1)]))
+    assert evaluate(bench, system("balanced", {}, None), Plan()).measures["recall@5"].mean == 1.0
