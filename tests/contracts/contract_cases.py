@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -64,11 +65,21 @@ def bm25(found: TextMatches, weights: Sequence[float] = (1.0, 1.0)) -> dict[str,
     return scores
 
 
+UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR")
+
+
+def parted(text: str) -> str:
+    """Letters of scripts without spaces are words of their own, in every store."""
+    return "".join(
+        f" {sign} " if unicodedata.name(sign, "").startswith(UNSPACED) and sign.isalpha() else sign for sign in text
+    )
+
+
 def fts5(node: Node) -> str:
     """A query of our own in FTS5's language."""
     if isinstance(node, Not):
         return f"({fts5(node.keep)} NOT {fts5(node.drop)})"
     if isinstance(node, Term | Phrase | Prefix):
-        text = " ".join(node.words) if isinstance(node, Phrase) else node.text
+        text = parted(" ".join(node.words) if isinstance(node, Phrase) else node.text).rstrip()
         return '"' + text.replace('"', '""') + '"' + (" *" if isinstance(node, Prefix) else "")
     return "(" + (" AND " if isinstance(node, And) else " OR ").join(fts5(part) for part in node.parts) + ")"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from contract_cases import ALL, bm25, fts5, note, put
+from contract_cases import ALL, bm25, fts5, note, parted, put
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +39,8 @@ class Bare:
         self.connection.execute("CREATE VIRTUAL TABLE t USING fts5 (content, tags, tokenize = 'porter unicode61')")
         self.ids = [memory.id for memory in memories]
         for memory in memories:
-            self.connection.execute("INSERT INTO t VALUES (?, ?)", (memory.content, " ".join(memory.tags)))
+            columns = (parted(memory.content), parted(" ".join(memory.tags)))
+            self.connection.execute("INSERT INTO t VALUES (?, ?)", columns)
 
     def scores(self, query: str, weights: tuple[float, float] = (1.0, 1.0)) -> dict[str, float]:
         sql = "SELECT rowid, -bm25(t, ?, ?) FROM t WHERE t MATCH ?"
@@ -67,9 +68,28 @@ def judged(memories: list[Memory], query: str) -> list[str]:
 def test_tokens_are_those_of_porter_unicode61(text: TextIndex) -> None:
     expected = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
     for content in TEXTS:
-        tokens = expected(content.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
+        tokens = expected(parted(content).encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
         assert text.tokens(content) == [token[0] for token in tokens]
     assert text.tokens("Running the Écoles") == ["run", "the", "ecol"]
+
+
+UNSPACED = {
+    "東京タワーは高さ333メートルです。": ["東京", "タワー", "高", "333"],
+    "长江是中国最长的河流。": ["长江", "河流", "中国最长"],
+    "แม่น้ำเจ้าพระยาไหลผ่านกรุงเทพมหานคร": ["เจ้าพระยา", "กรุงเทพ", "น้ำ"],
+    "서울에서 부산까지는 기차로 갑니다.": ["서울", "부산", "기차"],
+    "iPhone手机坏了": ["iphone", "手机"],
+}
+
+
+@pytest.mark.parametrize("content", UNSPACED)
+def test_words_are_found_inside_runs_of_scripts_without_spaces(store: Store, text: TextIndex, content: str) -> None:
+    put(store, note("it", content), note("another", "Nothing 何もない 什么 ไม่มี 없다"))
+    for word in UNSPACED[content]:
+        assert found(text, Term(word)) == ["it"], word
+    assert found(text, Term(UNSPACED[content][0][::-1])) == []
+    store.records.write([Erase("it", tombstone=False)])
+    assert found(text, Term(UNSPACED[content][0])) == [] and store.care.check() == []
 
 
 def test_frequencies_count_memories_not_occurrences(store: Store, text: TextIndex) -> None:

@@ -15,6 +15,7 @@ from recollect.domain.memory import Memory, Scope
 from recollect.domain.question import Question, TimeWindow
 from recollect.domain.ranking import Hit, Passage, RankedList
 from recollect.domain.recall import Candidate
+from recollect.domain.scripts import has_unspaced
 from recollect.stages import confidence
 from recollect.stages.confidence import Frequencies
 from recollect.stages.wording import stem
@@ -215,6 +216,11 @@ def test_a_root_begins_like_its_word(word: str) -> None:
     assert stem(word)[0][:2] == word[:2]
 
 
-@given(st.text())
+def test_pieces_of_runs_without_spaces_are_held_by_the_runs() -> None:
+    words = ["总统", "法国", "河流", "พระย"]
+    assert confidence.held_words(words, "他是法国总统。 แม่น้ำเจ้าพระยา") == [1.0, 1.0, 0.0, 1.0]
+
+
+@given(st.text().filter(lambda text: not has_unspaced(text.casefold())))
 def test_plain_texts_are_split_like_all_others(text: str) -> None:
     assert confidence._split(text) == [one for one in re.split(r"[\W_]+", text.casefold()) if one]

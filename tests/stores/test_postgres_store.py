@@ -311,6 +311,22 @@ def test_a_store_of_the_first_version_knows_its_models_as_asked() -> None:
     store.close()
 
 
+def test_an_older_store_learns_to_find_words_in_runs_without_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = shared_server().fresh()
+    with monkeypatch.context() as before:
+        before.setattr("recollect.stores.tokens.spread", lambda text: text)
+        old = open_postgres(address, migrations=MIGRATIONS[:4])
+        old.records.write([Put(Memory("a", "长江是河流", tags=("中国地理",))), Put(Memory("b", "a plain text"))])
+        assert old.text is not None and old.text.match(Term("长江"), Filter(), 5).ids == ()
+        old.close()
+    store = open_postgres(address)
+    assert store.text is not None and store.care.stats().schema_version == len(MIGRATIONS)
+    for word, ids in {"长江": ("a",), "地理": ("a",), "plain": ("b",)}.items():
+        assert store.text.match(Term(word), Filter(), 5).ids == ids
+    assert store.care.check() == []
+    store.close()
+
+
 def test_workers_share_the_backlog_and_take_over_from_the_dead(address: str) -> None:
     now = 1_000.0
     first = open_postgres(address, clock=lambda: now)

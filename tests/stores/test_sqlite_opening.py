@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import stat
@@ -22,7 +23,7 @@ from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import Connection, Readers, connect, require_safe_sqlite, set_pragma
 from recollect.stores.sqlite.schema import MIGRATIONS
-from recollect.stores.tokens import MARK, Tokenizer
+from recollect.stores.tokens import MARK, Tokenizer, narrow, pack, token_hash
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])
@@ -197,6 +198,70 @@ def test_an_older_file_loses_only_what_can_be_derived(tmp_path: Path) -> None:
     store.records.write([Erase("a"), Erase("c")])
     assert store.care.check() == []
     store.close()
+
+
+def index_runs_as_words(path: Path) -> None:
+    """Turn a current file into one of format 4, in which a run of letters without spaces is a word."""
+    with closing(connect(str(path))) as connection:
+        tokenize = cast(apsw.Connection, connection).fts5_tokenizer("porter", ["unicode61"])
+        total = 0
+        for row, content, tags, scope, raw, listed in connection.execute(
+            "SELECT i.*, m.content, m.tags FROM indexed_texts i JOIN memories m ON m.row = i.row"
+        ).fetchall():
+            columns = raw.replace(MARK, " "), " ".join(json.loads(listed))
+            first, second = (
+                [
+                    str(token[0])
+                    for token in tokenize(one.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
+                ]
+                for one in columns
+            )
+            connection.execute(
+                "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) VALUES ('delete', ?, ?, ?, ?)",
+                (row, content, tags, scope),
+            ).fetchall()
+            sql = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
+            connection.execute(sql, (row, *columns, scope)).fetchall()
+            stream = narrow(pack([*map(token_hash, first), 0, *map(token_hash, second), 0]))
+            sql = "UPDATE texts SET content_tokens = ?, tokens = ? WHERE row = ?"
+            connection.execute(sql, (len(first), stream, row)).fetchall()
+            words = [(word,) for word in {*first, *second}]
+            connection.executemany("INSERT OR IGNORE INTO words (word) VALUES (?)", words)
+            total += len(first) + len(second)
+        connection.execute("DELETE FROM words WHERE length(word) = 1 AND word > 'z'").fetchall()
+        connection.execute("UPDATE counters SET value = ? WHERE name = 'tokens'", (total,)).fetchall()
+        for statement in filter(str.strip, FORMAT_4.split(";")):
+            connection.execute(statement).fetchall()
+
+
+FORMAT_4 = """
+DROP VIEW indexed_texts;
+CREATE VIEW indexed_texts (row, content, tags, scope) AS
+    SELECT m.row, replace(m.content, char(1110727), ' '), indexed_tags(m.tags),
+        indexed_scope(m.namespace, m.project, m.session, m.type, m.tags)
+    FROM memories m JOIN texts t ON t.row = m.row;
+PRAGMA user_version = 4;
+"""
+
+
+def test_an_older_file_learns_to_find_words_in_runs_without_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    put(store, note("a", f"长江{MARK}是河流", tags=("中国地理", "map")), note("b", "a plain text"), note("c", "กรุงเทพ"))
+    store.close()
+    today = everything(path)
+    index_runs_as_words(path)
+    assert everything(path) != today
+    store = open_sqlite(path)
+    assert store.care.check() == [] and store.care.stats().schema_version == len(MIGRATIONS)
+    for word, ids in {"长江": ["a"], "地理": ["a"], "map": ["a"], "plain": ["b"], "เทพ": ["c"]}.items():
+        assert list(text_of(store).match(Term(word), Filter(), 5).ids) == ids
+    with closing(connect(str(path))) as connection:
+        long = connection.execute("SELECT word FROM words WHERE length(word) > 1 ORDER BY word").fetchall()
+        assert long == [("map",), ("plain",), ("text",)], "a run stays behind as a word"
+    store.close()
+    after = everything(path)
+    assert all(after[name] == today[name] for name in today if name != "words"), "not as it would be written today"
 
 
 @pytest.mark.parametrize("older", [(), (FORMAT_2,), (FORMAT_2, FORMAT_1)])

@@ -17,6 +17,7 @@ from recollect.domain.memory import Memory
 from recollect.domain.question import Question
 from recollect.domain.ranking import RankedList
 from recollect.domain.recall import Candidate, Dropped
+from recollect.domain.scripts import has_unspaced, pieces_of
 from recollect.stages.priors import nearness
 from recollect.stages.stopwords import is_stop_word
 from recollect.stages.wording import stem
@@ -239,4 +240,6 @@ def _text(candidate: Candidate) -> str:
 
 def _split(text: str) -> list[str]:
     folded = text.casefold()
+    if has_unspaced(folded):
+        return [word for part in pieces_of(folded) for word in _BREAKS.sub(" ", part).split()]
     return folded.translate(_ASCII_BREAKS).split() if folded.isascii() else _BREAKS.sub(" ", folded).split()

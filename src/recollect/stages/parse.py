@@ -23,10 +23,11 @@ from typing import Annotated, Literal
 from recollect.domain.profile import Range
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Unit, units
 from recollect.domain.question import Filter, Mode, Question, SortBy, alternatives
+from recollect.domain.scripts import has_unspaced, pieces_of
 from recollect.stages.cleaning import clean
 from recollect.stages.fields import Field, is_valid, narrow
 from recollect.stages.intent import intents
-from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, lex, pieces, plain_words
+from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, is_findable, lex, pieces, plain_words
 from recollect.stages.stopwords import without_stop_words
 from recollect.stages.temporal import window
 from recollect.stages.unparse import nesting, unparse
@@ -70,6 +71,8 @@ def parse(
     lexemes, fields = _take_fields(lex(read))
     lexemes, operators = _settle_operators(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
+    if bare:
+        lexemes = [piece for one in lexemes for piece in _in_pieces(one)]
     words = _words(lexemes)
     if bare and stopwords:
         lexemes = _drop_stop_words(lexemes)
@@ -202,6 +205,14 @@ def _words(lexemes: list[Lexeme]) -> tuple[str, ...]:
         elif one.kind in ("word", "prefix", "phrase"):
             (unwanted if negative else found).extend(word.lower() for word in one.words)
     return tuple(found or unwanted)
+
+
+def _in_pieces(one: Lexeme) -> list[Lexeme]:
+    """A run of a script without spaces asks for its pieces; who writes operators or quotes means it as it is."""
+    if one.kind != "word" or not has_unspaced(one.words[0]):
+        return [one]
+    parts = [part for part in pieces_of(one.words[0]) if is_findable(part)]
+    return [word for part in parts for word in ([Lexeme("word", (part,))] if has_unspaced(part) else plain_words(part))]
 
 
 def _drop_stop_words(lexemes: list[Lexeme]) -> list[Lexeme]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.errors import Corrupt
+from recollect.domain.scripts import spread
 
 if TYPE_CHECKING:
     from recollect.stores.sqlite.connection import Connection
@@ -43,8 +44,9 @@ Hashes: TypeAlias = NDArray[np.uint64]
 
 
 def plain(text: str) -> str:
-    """The text as it is indexed: without the private character that only scopes may use."""
-    return text.replace(MARK, " ") if MARK in text else text
+    """The text as it is indexed: without the private character that only scopes may use, and with every letter of a
+    script without spaces as a word."""
+    return text if text.isascii() else spread(text.replace(MARK, " "))
 
 
 def token_hash(token: str) -> int:

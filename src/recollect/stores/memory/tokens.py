@@ -1,10 +1,12 @@
-"""FTS5's own tokenizers, so that this store splits, folds and stems exactly as an FTS5 table does."""
+"""FTS5's own tokenizers, so that this store splits, folds and stems exactly as an FTS5 table does; letters of scripts
+without spaces are parted before, as in every store."""
 
 from __future__ import annotations
 
 import apsw
 
 from recollect.domain.memory import Memory
+from recollect.domain.scripts import spread
 
 
 class Tokens:
@@ -31,6 +33,6 @@ def text_columns(memory: Memory) -> tuple[str, str]:
 
 def _run(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     # A lone surrogate has no UTF-8; the "?" that stands in for it separates words.
-    encoded = text.encode("utf-8", "replace")
+    encoded = spread(text).encode("utf-8", "replace")
     tokens = tokenizer(encoded, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     return [str(token) for token in tokens]

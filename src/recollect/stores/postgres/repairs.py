@@ -20,12 +20,17 @@ def repair_all(writing: Writing) -> None:
     """Write everything derived anew, in one transaction; memories that are damaged themselves stay as they are."""
     writing.lock_all()
     _drop_broken(writing)
+    rebuild_texts(writing)
+    _outbox(writing)
+
+
+def rebuild_texts(writing: Writing) -> None:
+    """Write the full text, its words and its counts anew."""
     for table in ("texts", "terms", "words", "counts"):
         run(writing.connection, f"DELETE FROM {table} WHERE {OWN_WALLS.get(table, 'true')}")
     everything = pages(writing.connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number")
     while some := list(itertools.islice(everything, AT_ONCE)):
         _texts(writing, some)
-    _outbox(writing)
 
 
 def _texts(writing: Writing, some: list[tuple[Any, ...]]) -> None:

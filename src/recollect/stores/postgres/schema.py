@@ -8,13 +8,22 @@ from collections.abc import Callable, Sequence
 from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
-from recollect.stores.postgres.connection import Connection, Server, one, rows, run, search_path
+from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run, search_path
+from recollect.stores.postgres.ledger import Writing
+from recollect.stores.postgres.lexemes import Tokens
+from recollect.stores.postgres.repairs import rebuild_texts
 from recollect.stores.postgres.tables import ALIKE, ENTERED, FINDERS, GRANTS, MEMORIES, ROOM, TEXTS, VECTORS, WALLS
 
 MIGRATING = 0x5243_4C54
 """The class of the advisory lock; the schema's name is the other half of its key."""
 OLDEST_PGVECTOR = (0, 8)
 """The first that goes on scanning where a filter left too few."""
+
+UNSPACED = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\ud7ff\uf900-\ufaff\uff60-\uffff\U00020000-\U000323af]|\\u"
+"""The blocks of all letters of domain/scripts.py, and more; tags may have them in JSON's own writing."""
+
+WALLED = ["recollect.namespace", "recollect.index"]
+"""The settings that say whose rows a transaction sees."""
 
 Migration = Callable[[Connection], None]
 
@@ -45,8 +54,17 @@ def _fifth(connection: Connection) -> None:
     connection.execute(ROOM.encode())
 
 
+def _sixth(connection: Connection) -> None:
+    """Letters of scripts without spaces become words: where there are any, the full text is written anew."""
+    run(connection, "SELECT set_config(name, %s, true) FROM unnest(%s::text[]) name", (EVERYONE, WALLED))
+    if one(connection, "SELECT EXISTS (SELECT 1 FROM memories WHERE content || tags::text ~ %s)", (UNSPACED,)):
+        writing = Writing(connection, Tokens())
+        rebuild_texts(writing)
+        writing.settle()
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth)
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:

@@ -1,7 +1,7 @@
 """The columns of the full-text index that are not kept anywhere: they follow from a memory's row.
 
 The index holds the terms of the tags and of the scope. Who needs the texts they came from, to take a memory out of the
-index or to check it, asks the view `indexed_texts`, which makes them with two functions of our own.
+index or to check it, asks the view `indexed_texts`, which makes them with functions of our own.
 """
 
 from __future__ import annotations
@@ -75,13 +75,21 @@ def _run(connection: Connection, step: str) -> None:
 def add_functions(connection: Connection) -> None:
     """Make the view's functions known; a view may call them because they can do no harm."""
     add = cast(Any, connection).create_scalar_function
-    for name, function, arguments in (("indexed_tags", _tags_of_row, 1), ("indexed_scope", _scope_of_row, 5)):
+    for name, function, arguments in (
+        ("indexed_content", _content_of_row, 1),
+        ("indexed_tags", _tags_of_row, 1),
+        ("indexed_scope", _scope_of_row, 5),
+    ):
         add(name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
 
 
 def tags_text(memory: Memory) -> str:
     """The tags column of one memory."""
     return plain(" ".join(memory.tags))
+
+
+def _content_of_row(content: Any) -> str:
+    return plain(str(content))
 
 
 def _tags_of_row(tags: Any) -> str:

@@ -15,6 +15,7 @@ from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
 from recollect.stores.sqlite.connection import Connection, one, set_pragma
 from recollect.stores.sqlite.derived import narrow_down, slim_down
 from recollect.stores.sqlite.subjects import add_subjects
+from recollect.stores.sqlite.unspaced import part_letters
 from recollect.stores.tokens import MARK_NUMBER
 
 APPLICATION_ID = 0x5243_4C54
@@ -130,7 +131,7 @@ def _first(connection: Connection) -> None:
 
 
 # Step n takes a file from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects, slim_down, narrow_down)
+MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects, slim_down, narrow_down, part_letters)
 
 
 def version_of(connection: Connection) -> int:
