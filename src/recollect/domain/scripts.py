@@ -15,7 +15,7 @@ _DENSE = (
 _SPELT = "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ec0-\u0ec6\u1000-\u102a\u1780-\u17b3"
 _SIGNS = "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3\u17dd"
 
-_LETTER = re.compile(f"[{_DENSE}{_SPELT}]")
+_LETTERS = re.compile(f"[{_DENSE}{_SPELT}]+")
 _RUN = re.compile(f"(?P<dense>[{_DENSE}]+)|(?P<spelt>[{_SPELT}][{_SPELT}{_SIGNS}]*)")
 _SIGN = re.compile(f"[{_SIGNS}]")
 
@@ -25,12 +25,23 @@ SPELT_PIECE = 4
 
 def has_unspaced(text: str) -> bool:
     """Whether any of it is written without spaces."""
-    return not text.isascii() and _LETTER.search(text) is not None
+    return not _is_western(text) and _LETTERS.search(text) is not None
 
 
 def spread(text: str) -> str:
     """The text with every letter of such a script as a word of its own."""
-    return text if text.isascii() else _LETTER.sub(r" \g<0> ", text)
+    return text if _is_western(text) else _LETTERS.sub(lambda run: f" {' '.join(run.group())} ", text)
+
+
+def _is_western(text: str) -> bool:
+    """Told without a look at every letter for most texts: their accents, dashes and quotes are all in one old table."""
+    if text.isascii():
+        return True
+    try:
+        text.encode("cp1252")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def pieces_of(word: str) -> list[str]:
