@@ -126,10 +126,11 @@ def fetch_pool(
     ahead.read(found.values(), tools.store.records)
     known = ahead.memories
     memories = {id: known[id] for id in ids if id in known and question.filter.allows(known[id])}
+    lists = {name: one.hits for name, one in found.items()}
     if vector is None or not wants_cosines(profile) or tools.embedder is None or tools.store.vectors is None:
-        return Pool(memories)
+        return Pool(memories, found=lists)
     ahead.compare(memories, tools.store.vectors, tools.embedder.id, vector)
-    return Pool(memories, {id: hit for id in memories if (hit := ahead.cosines[id]) is not None})
+    return Pool(memories, {id: hit for id in memories if (hit := ahead.cosines[id]) is not None}, found=lists)
 
 
 def gather_lists(
@@ -147,9 +148,18 @@ def gather_lists(
         began = perf_counter()
         hits = SIGNALS[spec.kind](pool, question, **spec.options)
         journal.legs[spec.name] = LegStep(hits=len(hits), ms=round((perf_counter() - began) * 1000, 3))
+        if leg := spec.options.get("estimated_by"):
+            _tell_estimates(hits, pool, spec.name, leg, journal)
         if spec.votes:
             lists.append(RankedList(spec.name, hits, spec.weight))
     return lists
+
+
+def _tell_estimates(hits: Sequence[Hit], pool: Pool, signal: str, leg: str, journal: Journal) -> None:
+    count = sum(hit.id not in pool.similarities for hit in hits)
+    if count:
+        who = "1 candidate has" if count == 1 else f"{count} candidates have"
+        journal.notes.append(f"{who} no vector (yet): {signal} is estimated by {leg} there")
 
 
 def adjust(
@@ -274,7 +284,7 @@ def follow_links(candidates: Sequence[Candidate], pool: Pool, question: Question
         arrived = {one.id: one for one in store.records.fetch(unseen) if visible.allows(one)} if unseen else {}
         memories.update(arrived)
         ring, rings = list(arrived), rings + 1
-    return Pool(memories, pool.similarities, tuple(links))
+    return Pool(memories, pool.similarities, tuple(links), pool.found)
 
 
 def select(

@@ -423,3 +423,21 @@ def test_a_closed_memory_says_so(opened: Open) -> None:
     for ask in (lambda: engine.recall("today"), lambda: engine.remember("gone"), engine.list, engine.stats):
         with pytest.raises(recollect.StoreUnavailable, match="closed"):
             ask()
+
+
+@pytest.mark.parametrize("sensitive", [False, True])
+def test_what_has_no_vector_yet_or_never_is_found_by_its_words(opened: Open, sensitive: bool) -> None:
+    """The default weighs meaning more than words: a memory without a vector must not lose all of that weight."""
+    engine = opened(profile="balanced")
+    for number in range(30):
+        engine.remember(f"The staging host number {number} is restarted at night by job {number}")
+    engine.upkeep()
+    fresh = engine.remember("The password of staging rotates every Friday at noon", sensitive=sensitive)
+    answer = engine.recall("when does the staging password rotate?")
+    assert answer[0].id == fresh.id
+    assert any("1 candidate has no vector" in note for note in answer.trace.notes)
+    if not sensitive:
+        engine.upkeep()
+        answer = engine.recall("when does the staging password rotate?")
+        assert answer[0].id == fresh.id
+        assert not any("no vector" in note for note in answer.trace.notes)

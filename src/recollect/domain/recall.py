@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -165,6 +165,8 @@ class Pool:
     """The cosine with the question, once per candidate that has a vector."""
     links: tuple[Link, ...] = ()
     """Links that start or end at a candidate."""
+    found: Mapping[str, Sequence[Hit]] = field(default_factory=dict[str, Sequence[Hit]])
+    """What each leg found, by its name."""
 
 
 @dataclass(frozen=True, slots=True)

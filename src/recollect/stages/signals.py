@@ -22,9 +22,24 @@ Signal = Callable[..., tuple[Hit, ...]]
 Moment = Literal["created_at", "accessed_at", "updated_at"]
 
 
-def similarity(pool: Pool, question: Question) -> tuple[Hit, ...]:
-    """Cosine with the question, for the candidates that have a vector; empty when the question has none."""
-    return _best_first(pool.similarities.values())
+def similarity(pool: Pool, question: Question, *, estimated_by: str = "") -> tuple[Hit, ...]:
+    """Cosine with the question, for the candidates that have a vector; empty when the question has none.
+
+    `estimated_by` names a leg: a candidate that it found and that has no vector (not yet, or because it is sensitive)
+    stands where it stands there, between the least and the greatest cosine. Otherwise nothing speaks for it here.
+    """
+    known = pool.similarities
+    unknown = [hit for hit in pool.found.get(estimated_by, ()) if hit.id in pool.memories and hit.id not in known]
+    if not known or not unknown:
+        return _best_first(known.values())
+    cosines = [hit.score for hit in known.values()]
+    low, high = min(cosines), max(cosines)
+    best = max(hit.score for hit in pool.found[estimated_by])
+
+    def estimate(score: float) -> float:
+        return low + (high - low) * min(max(score / best, 0.0), 1.0) if best > 0 else low
+
+    return _best_first([*known.values(), *(Hit(hit.id, estimate(hit.score)) for hit in unknown)])
 
 
 def recency(pool: Pool, question: Question, *, by: Moment = "created_at") -> tuple[Hit, ...]:
