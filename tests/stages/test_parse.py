@@ -9,6 +9,7 @@ from asking import NOW, ask
 
 from recollect.domain.query import And, Not, Or, Phrase, Prefix, Term, units
 from recollect.domain.question import Filter
+from recollect.domain.scripts import letters
 from recollect.stages.parse import MAX_CHARACTERS, MAX_PREFIXES, MAX_WORDS, unparse
 
 GRAMMAR = {
@@ -360,3 +361,13 @@ def test_the_rest_of_a_question_is_passed_through() -> None:
         90,
         NOW,
     )
+
+
+@pytest.mark.parametrize("query", ['"{}"', "{} OR b", "{}*", "b -{}", '"{} {}"', "{} OR {} OR {} OR {} OR {} OR {}"])
+def test_a_run_without_spaces_of_any_length_stays_within_the_bounds_of_an_index(query: str) -> None:
+    """Every letter of it is a word of the index, and no store looks for hundreds of them at once."""
+    runs = ["".join(chr(0x4E00 + (97 * place + 13 * number) % 5_000) for place in range(300)) for number in range(6)]
+    read = ask(query.format(*runs)).query
+    assert read is not None
+    assert 0 < len(letters(unparse(read))) <= 1_024
+    assert max(len(letters(unparse(unit))) for unit in units(read)) <= 64

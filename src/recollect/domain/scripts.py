@@ -33,6 +33,11 @@ def spread(text: str) -> str:
     return text if _is_western(text) else _LETTERS.sub(lambda run: f" {' '.join(run.group())} ", text)
 
 
+def letters(text: str) -> list[int]:
+    """Where the letters of such scripts stand in it: each is a word of the index."""
+    return [] if _is_western(text) else [place for run in _LETTERS.finditer(text) for place in range(*run.span())]
+
+
 def _is_western(text: str) -> bool:
     """Told without a look at every letter for most texts: their accents, dashes and quotes are all in one old table."""
     if text.isascii():

@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 from recollect.domain.profile import Range
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Unit, units
 from recollect.domain.question import Filter, Mode, Question, SortBy, alternatives
-from recollect.domain.scripts import has_unspaced, pieces_of
+from recollect.domain.scripts import SPELT_PIECE, has_unspaced, letters, pieces_of
 from recollect.stages.cleaning import clean
 from recollect.stages.fields import Field, is_valid, narrow
 from recollect.stages.intent import intents
@@ -37,6 +37,8 @@ __all__ = ["Aliases", "Default", "expand", "join", "parse", "unparse"]
 MAX_CHARACTERS = 4096
 MAX_WORDS = 64
 MAX_PREFIXES = 4
+MAX_RUN = 16
+"""So many letters of a script without spaces are one word of a query with quotes or operators."""
 
 Default = Literal["or", "and"]
 Aliases = Mapping[str, str | Sequence[str]]
@@ -71,8 +73,7 @@ def parse(
     lexemes, fields = _take_fields(lex(read))
     lexemes, operators = _settle_operators(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
-    if bare:
-        lexemes = [piece for one in lexemes for piece in _in_pieces(one)]
+    lexemes = [part for one in lexemes for part in (_in_pieces(one) if bare else [_shortened(one)])]
     words = _words(lexemes)
     if bare and stopwords:
         lexemes = _drop_stop_words(lexemes)
@@ -210,9 +211,17 @@ def _words(lexemes: list[Lexeme]) -> tuple[str, ...]:
 def _in_pieces(one: Lexeme) -> list[Lexeme]:
     """A run of a script without spaces asks for its pieces; who writes operators or quotes means it as it is."""
     if one.kind != "word" or not has_unspaced(one.words[0]):
-        return [one]
+        return [_shortened(one)]
     parts = [part for part in pieces_of(one.words[0]) if is_findable(part)]
     return [word for part in parts for word in ([Lexeme("word", (part,))] if has_unspaced(part) else plain_words(part))]
+
+
+def _shortened(one: Lexeme) -> Lexeme:
+    """Runs of a script without spaces up to so many letters, which are as telling as all of them."""
+    cuts = [(word, letters(word)) for word in one.words]
+    if all(len(places) <= MAX_RUN for _, places in cuts):
+        return one
+    return Lexeme(one.kind, tuple(word if len(places) <= MAX_RUN else word[: places[MAX_RUN]] for word, places in cuts))
 
 
 def _drop_stop_words(lexemes: list[Lexeme]) -> list[Lexeme]:
@@ -299,7 +308,7 @@ class _Budget:
     def _unit(self, one: Lexeme) -> Unit | None:
         """A word, phrase or prefix, if the bounds still have room for it."""
         if one.kind == "phrase":
-            words = self._fitting(one.words)
+            words = self._fitting(one.words, letters_each=1)
             return Phrase(words) if words else None
         text = one.words[0]
         unit = Prefix(text) if one.kind == "prefix" else Term(text)
@@ -317,11 +326,14 @@ class _Budget:
         self.seen.add(_sameness(unit))
         return unit
 
-    def _fitting(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """As many of these words as there is room for; a word costs as much as it has pieces."""
+    def _fitting(self, words: tuple[str, ...], letters_each: int = SPELT_PIECE) -> tuple[str, ...]:
+        """As many of these words as there is room for; a word costs as much as it has pieces.
+
+        `letters_each` letters of a script without spaces are one.
+        """
         kept: list[str] = []
         for word in words:
-            cost = max(1, len(pieces(word)))
+            cost = max(1, len(pieces(word)), len(letters(word)) // letters_each)
             if cost > self.words_left:
                 self.cut = True
                 self.words_left = 0

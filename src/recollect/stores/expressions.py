@@ -11,7 +11,7 @@ from recollect.stores.tokens import Tokenizer, plain
 
 MAX_UNITS = 64
 MAX_RUN = 64
-MAX_TOKENS = 512
+MAX_TOKENS = 1_024
 MAX_PREFIXES = 8
 MAX_DEPTH = 32
 SHORT_PREFIX = 2
