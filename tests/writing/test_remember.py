@@ -366,3 +366,12 @@ def test_many_threads_with_one_text_leave_one_row(store: Store) -> None:
     (kept,) = everything(store)
     assert {receipt.id for receipt in receipts} == {kept.id}
     assert [receipt.action for receipt in receipts].count("added") == 1
+
+
+def test_texts_without_spaces_are_remembered_whatever_is_there_already(store: Store, put: Remember) -> None:
+    """Every letter is a word of the index: whoever looks for duplicates must not ask for all of them at once."""
+    long = "".join(chr(0x4E00 + (97 * place) % 500) for place in range(900))
+    assert put(long).action == "added"
+    assert put(long[:700] + "一").action == "added"
+    assert put(f"plain words and {long[100:300]}").action == "added"
+    assert put(long).action == "skipped"

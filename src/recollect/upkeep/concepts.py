@@ -21,6 +21,7 @@ from recollect.domain.errors import NotFound
 from recollect.domain.memory import MENTIONS, Link, Memory, content_hash
 from recollect.domain.query import Phrase
 from recollect.domain.question import Filter
+from recollect.domain.scripts import letters
 from recollect.domain.subjects import MAX_NAME_WORDS, Words, name, subject
 from recollect.ports import MARKS, Concepts, Embedded, Extractor, Pending, Store, TextIndex, VectorIndex
 
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 BATCH = 4
 MAX_ATTEMPTS = 5
 """A text that failed so often is left alone until it changes, another model reads it, or the concepts are dropped."""
+LONGEST_RUN = 32
+"""More letters of a script without spaces are a sentence and no name, and more words than an index is asked for."""
 MOST_SHARING = 20
 """A name that stands in more memories than this leads nowhere in particular, whoever is about it."""
 MOST_LINKS = 20
@@ -221,6 +224,8 @@ def _sharing(index: TextIndex, memory: Memory, names: Iterable[Words]) -> Mappin
     it would give one memory more links than a recall should read."""
     found: dict[Words, tuple[str, ...]] = {}
     for words in sorted(names):
+        if len(letters(" ".join(words))) > LONGEST_RUN:
+            continue
         matches = index.match(Phrase(words[: 2 * MAX_NAME_WORDS]), _beside(memory), MOST_SHARING + 1)
         if len(matches.ids) <= MOST_SHARING:
             found[words] = matches.ids

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from recollect.domain.memory import EPISODE, Link, Memory
 from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
+from recollect.domain.scripts import has_unspaced, pieces_of
 from recollect.legs import bm25
 from recollect.ports import LinkIndex, Store, TextIndex
 from recollect.stages import similarity
@@ -57,7 +58,10 @@ def candidates(store: Store, text: TextIndex, draft: Memory) -> list[Memory]:
 
 def rarest_words(text: TextIndex, content: str) -> list[str]:
     """The words of a text that the fewest memories hold: they find a twin if there is one, and cost little."""
-    words = list(dict.fromkeys(WORD.findall(content.lower())))[:WORDS_LOOKED_AT]
+    found = WORD.findall(content.lower())
+    if has_unspaced(content):
+        found = [piece for word in found for piece in pieces_of(word)]
+    words = list(dict.fromkeys(found))[:WORDS_LOOKED_AT]
     terms = _terms(text, words)
     flat = [term for _, own in terms for term in own]
     counted = dict(zip(flat, text.frequencies(flat)))
