@@ -6,17 +6,15 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from pytest import MonkeyPatch
-from sqlite_cases import embed, note, put, text_of, vectors_of
+from sqlite_cases import note, put, text_of
 
 from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
 from recollect.engine import Engine
 from recollect.ports import Store
 from recollect.settings import load
-from recollect.stores.codes import CodeIndex
 from recollect.stores.sqlite import finding, open_sqlite, postings, warming
 from recollect.stores.sqlite.connection import Connection
 
@@ -91,19 +89,6 @@ def test_what_is_listed_ahead_is_bounded(tmp_path: Path, listed: list[str], monk
     while store.warm():
         pass
     assert listed == ["commonli"]
-    store.close()
-
-
-def test_vectors_that_have_been_searched_are_sketched_ahead(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
-    left = [True, True]
-    monkeypatch.setattr(CodeIndex, "sketch", lambda index: bool(left) and left.pop())
-    store = open_sqlite(tmp_path / "s.db")
-    memory = note("a", "of two dimensions")
-    put(store, memory)
-    embed(store, memory, 1, 0)
-    assert not store.warm() and len(left) == 2, "nobody asks by meaning here"
-    vectors_of(store).search("m", np.array([1, 0], np.float32), Filter(), 1)
-    assert [store.warm(), store.warm(), store.warm()] == [True, True, False]
     store.close()
 
 

@@ -148,7 +148,6 @@ def _store(
     postings = Postings()
     scans = Scans(path, postings)
     text = SqliteText(readers, writer, postings, search_s)
-    words = Warming(readers, postings, text.tokens)
     return Store(
         records=SqliteRecords(readers, writer),
         care=SqliteCare(readers, writer, scans, path),
@@ -156,5 +155,5 @@ def _store(
         vectors=SqliteVectors(readers, writer, scans, clock),
         links=SqliteLinks(readers),
         close=close,
-        warm=lambda: words.step() or scans.sketch(),
+        warm=Warming(readers, postings, text.tokens).step,
     )

@@ -87,10 +87,6 @@ class Scans:
         index = CodeIndex.load(sidecar(self.path, model), _stamp(connection, model, saved), dimension)
         return None if index is None else Scan(index, saved, saved)
 
-    def sketch(self) -> bool:
-        """One piece of what makes the scans quicker that this process has used; whether more is left."""
-        return any(scan.index.sketch() for scan in list(self._scans.values()))
-
     def save(self, connection: Connection, *, unsaved_only: bool = False) -> list[tuple[int, int]]:
         """Save the large indexes that changed; at which log entry which model, for `note_saved`.
 
