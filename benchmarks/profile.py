@@ -38,7 +38,7 @@ STEPS = (
     (2, "names of those in scope", "recollect.stores.sqlite.fulltext", "_in_scope"),
     (2, "turns around them", "recollect.legs.lexical", "in_context"),
     (1, "meaning", "recollect.legs.running", "dense"),
-    (2, "look at sketches, scan codes", "recollect.stores.codes", "_near_codes"),
+    (2, "scan the codes", "recollect.stores.codes", "_near_codes"),
     (2, "exact cosines of the head", "recollect.stores.sqlite.vectors", "_hits"),
     (1, "read ahead what words found", "recollect.legs.running", "_read_ahead"),
     (1, "anchors of the second wave", "recollect.legs.running", "_anchors"),

@@ -18,7 +18,7 @@ from recollect.domain.memory import EPOCH, Memory, Scope
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store, TextMatches
-from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite, scopes
+from recollect.stores.sqlite import filters, finding, fulltext, open_sqlite, scan, scopes
 from recollect.stores.sqlite.connection import connect
 from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.scopes import rows_in_scope
@@ -481,3 +481,29 @@ def test_naming_a_few_memories_costs_the_same_in_a_large_store(
         steps.append(taken[0])
         connection.close()
     assert steps[1] < 2 * steps[0]
+
+
+@pytest.mark.parametrize("spare", [0, 200])
+def test_what_is_excluded_makes_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
+    """Whether excluded memories are never looked at or found and dropped: the next best take their places."""
+    monkeypatch.setattr(finding, "LARGE_INDEX", 100)
+    monkeypatch.setattr(finding, "SPARE_EXCLUDED", spare)
+    monkeypatch.setattr(scan, "SPARE_EXCLUDED", spare)
+    store, memories = open_sqlite(tmp_path / "s.db"), corpus(400)
+    put(store, *memories)
+    for number, memory in enumerate(memories):
+        embed(store, memory, np.cos(number / 400), np.sin(number / 400))
+    query, east = Or((Term(WORDS[0]), Term(WORDS[9]), Term(WORDS[30]))), np.array([1, 0], np.float32)
+
+    def best(filter: Filter) -> list[str]:
+        scored = bm25(text_of(store).match(query, filter, 50), (1.0, 1.0))
+        return sorted(scored, key=lambda id: (-scored[id], id))
+
+    first = best(Filter())
+    without = Filter(exclude=frozenset(first[:40]))
+    assert best(without)[:10] == [id for id in best(replace(without, exclude=frozenset())) if id not in first[:40]][:10]
+    assert not set(best(without)) & without.exclude and len(best(without)) >= 50
+    near = [hit.id for hit in vectors_of(store).search("m", east, Filter(), 60)]
+    excluded = Filter(exclude=frozenset(near[:50]))
+    assert [hit.id for hit in vectors_of(store).search("m", east, excluded, 10)] == near[50:]
+    store.close()

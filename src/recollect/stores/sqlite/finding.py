@@ -35,6 +35,8 @@ LEAST_FINDERS = 3
 CANDIDATES_PER_HIT = 6
 LEAST_CANDIDATES = 200
 LISTED_CANDIDATES = 50
+SPARE_EXCLUDED = 200
+"""So many excluded memories are found and dropped: cheaper than to list all others."""
 SPARE_CANDIDATES = 16
 SMALL_CANDIDATES = 1_000
 BASE = np.float32(0.3)
@@ -121,7 +123,7 @@ def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
 
 def _listed(connection: Connection, search: Search, units: Sequence[Unit], postings: Postings) -> Candidates:
     """Candidates from the lists in memory. Where the rarer words find too few, all words find."""
-    scope = rows_in_scope(connection, postings, search.filter, search.view)
+    scope = rows_in_scope(connection, postings, search.filter, search.view, spare=SPARE_EXCLUDED)
     compiled = " OR ".join(search.runs[unit].quoted for unit in units)
     if scope is not None and len(scope) <= COUNTED_SCOPE:
         return Candidates(compiled, scope.tolist(), True)
@@ -130,7 +132,7 @@ def _listed(connection: Connection, search: Search, units: Sequence[Unit], posti
     for finding in ([unit for unit in units if unit not in left_out], units):
         weight, lists = _weighed(connection, search, finding, postings)
         all_counted = len(lists) == len(units)
-        wanted = search.most if all_counted else LISTED_CANDIDATES + 2 * search.limit
+        wanted = search.most if all_counted else LISTED_CANDIDATES + 2 * search.limit + len(search.filter.exclude)
         found = _heaviest(weight, wanted) if scope is None else scope[_heaviest(weight[scope], wanted)]
         if len(found) >= search.limit or not left_out:
             break

@@ -23,6 +23,7 @@ from recollect.domain.question import Filter
 from recollect.ports import Vector
 from recollect.stores.codes import Allowed, CodeIndex
 from recollect.stores.sqlite.connection import CACHE, Connection, one, rows
+from recollect.stores.sqlite.finding import SPARE_EXCLUDED
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, logged_span, place
 from recollect.stores.sqlite.postings import Postings
@@ -64,7 +65,7 @@ class Scans:
         if not len(scan.index):
             return []
         allowed = _allowed(connection, self._postings, filter)
-        return scan.index.nearest(vector, limit, allowed)[0].tolist()
+        return scan.index.nearest(vector, limit + min(len(filter.exclude), SPARE_EXCLUDED), allowed)[0].tolist()
 
     def _current(self, connection: Connection, model: int, dimension: int) -> Scan:
         """The model's scan as of this connection's view of the file, or a later one."""
@@ -137,7 +138,7 @@ def _stamp(connection: Connection, model: int, sequence: int) -> str:
 def _allowed(connection: Connection, postings: Postings, filter: Filter) -> Allowed | None:
     """The rows in scope, or for many of them a table to look them up; None when there is nothing to restrict."""
     view = postings.view(connection)
-    found = rows_in_scope(connection, postings, without_idle_times(connection, filter), view)
+    found = rows_in_scope(connection, postings, without_idle_times(connection, filter), view, spare=SPARE_EXCLUDED)
     if found is None or len(found) * TABLE_SHARE < view.top:
         return None if found is None else found.astype(np.int64)
     table = np.zeros(view.top + 2, np.bool_)  # the last place stands for memories that came later

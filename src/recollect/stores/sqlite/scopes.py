@@ -36,8 +36,11 @@ def without_idle_times(connection: Connection, filter: Filter) -> Filter:
     return filter if (after, before) == (filter.after, filter.before) else replace(filter, after=after, before=before)
 
 
-def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, view: View) -> Rows | None:
-    """The rows that the filter lets through, rising; None when that is everything.
+def rows_in_scope(
+    connection: Connection, postings: Postings, filter: Filter, view: View, *, spare: int = 0
+) -> Rows | None:
+    """The rows that the filter lets through, rising; None when that is everything, but for up to `spare` excluded
+    memories: who finds so many more than are wanted can drop them afterwards.
 
     Scope terms are hashes: what a namesake lets through must be checked on the memories' own columns.
     """
@@ -50,7 +53,8 @@ def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, vi
         inside, outside = _by_time(connection, filter, max(FEW_ROWS, view.top // FEW_SHARE))
         demanded += [] if inside is None else [inside]
         refused += [] if outside is None else [outside]
-    if filter.exclude:
+    everything = not demanded and not any(map(len, refused))
+    if filter.exclude and not (everything and len(filter.exclude) <= spare):
         refused.append(_excluded(connection, filter))
     found = reduce(common_rows, demanded) if demanded else None
     return _without(found, np.concatenate(refused), view.top) if any(map(len, refused)) else found
