@@ -20,6 +20,8 @@ def measure_daily(
 ) -> dict[str, dict[str, float]]:
     """Recalls under filters that name few memories or leave few out, and remembering, which looks for duplicates."""
     engine = Engine(store, settings, KnownQuestions(asked, meaning.questions), background=False)
+    for question in asked:  # what follows is measured warm
+        engine.recall(question)
     shown = [hit.id for hit in engine.recall(asked[0])]
     day = corpus.START + timedelta(seconds=20 * size) - timedelta(days=1)
     filters: dict[str, dict[str, Any]] = {
