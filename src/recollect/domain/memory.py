@@ -10,7 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
-from recollect.domain.times import EPOCH
+from recollect.domain.times import EPOCH, to_ms
 
 DEFAULT_NAMESPACE = "default"
 
@@ -88,6 +88,11 @@ class Memory:
 def as_turn(type: str, scope: Scope, created_at_ms: int) -> tuple[Scope, int] | None:
     """The place of a memory in its conversation: one that leaves it was made into vectors with those it was among."""
     return (scope, created_at_ms) if type == EPISODE and scope.session is not None else None
+
+
+def turn_of(memory: Memory) -> tuple[Scope, int] | None:
+    """The place of this memory in its conversation; None if it has none."""
+    return as_turn(memory.type, memory.scope, to_ms(memory.created_at))
 
 
 @dataclass(frozen=True, slots=True)

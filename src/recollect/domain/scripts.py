@@ -56,7 +56,7 @@ def pieces_of(word: str) -> list[str]:
     for run in _RUN.finditer(word):
         found.append(word[place : run.start()])
         place = run.end()
-        letters = _SIGN.sub("", run.group())
+        bare = _SIGN.sub("", run.group())
         size = DENSE_PIECE if run.lastgroup == "dense" else SPELT_PIECE
-        found.extend(letters[start : start + size] for start in range(max(1, len(letters) - size + 1)))
+        found.extend(bare[start : start + size] for start in range(max(1, len(bare) - size + 1)))
     return [piece for piece in (*found, word[place:]) if piece]

@@ -8,8 +8,8 @@ from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import Link, Memory, Scope, as_turn, same_text
-from recollect.domain.times import to_ms, whole_milliseconds
+from recollect.domain.memory import Link, Memory, same_text, turn_of
+from recollect.domain.times import whole_milliseconds
 from recollect.stores import refusals
 from recollect.stores.memory.contents import Contents, LinkKey, Row
 from recollect.stores.memory.tokens import Tokens, text_columns
@@ -66,7 +66,7 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
         refusals.check_key(change.memory, key_holder(contents, change.memory.scope.namespace, key))
     _check_text(change, contents, replaced)
     memory = _to_store(change, replaced)
-    moved = replaced is not None and _turn(replaced.memory) != _turn(memory)
+    moved = replaced is not None and turn_of(replaced.memory) != turn_of(memory)
     if replaced is not None and moved:
         contents.renew_followers(replaced.memory)
     if replaced is not None and (memory.content != replaced.memory.content or memory.sensitive or moved):
@@ -81,10 +81,6 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
     before = None if replaced is None else (replaced.memory.content, replaced.memory.sensitive)
     if moved or before != (memory.content, memory.sensitive):
         contents.renew_followers(memory)
-
-
-def _turn(memory: Memory) -> tuple[Scope, int] | None:
-    return as_turn(memory.type, memory.scope, to_ms(memory.created_at))
 
 
 def _check_text(change: Put, contents: Contents, replaced: Row | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.memory import Link, Memory, Scope, as_turn, same_text, tombstone_hash
+from recollect.domain.memory import Link, Memory, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
 from recollect.stores import refusals
 from recollect.stores.postgres.connection import Connection, one, rows, run
@@ -82,7 +82,7 @@ def _put(change: Put, writing: Writing) -> None:
 def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None:
     require_storable(memory)
     connection, namespace = writing.connection, memory.scope.namespace
-    moved = _turn(old) != _turn(memory)
+    moved = turn_of(old) != turn_of(memory)
     if moved:
         renew_followers(namespace, [number], writing)
     accessed_at = max(to_ms(memory.accessed_at), to_ms(old.accessed_at))
@@ -100,10 +100,6 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
         enqueue(namespace, [number], writing)
     if moved or (memory.content, memory.sensitive) != (old.content, old.sensitive):
         renew_followers(namespace, [number], writing)
-
-
-def _turn(memory: Memory) -> tuple[Scope, int] | None:
-    return as_turn(memory.type, memory.scope, to_ms(memory.created_at))
 
 
 def key_holder(connection: Connection, namespace: str, key: str | None) -> str | None:

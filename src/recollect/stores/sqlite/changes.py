@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash
+from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
 from recollect.stores.refusals import buried, check_key, check_text, check_version, loose_link, nothing_to_forget
 from recollect.stores.rows import (
@@ -95,7 +95,7 @@ def _put(change: Put, writing: Writing) -> None:
 def _moves(memory: Memory, old: Old) -> bool:
     """Whether the memory leaves its place in a conversation, or comes into one."""
     before = as_turn(old[7], Scope(old[2], old[8], old[9]), old[10])
-    return before != as_turn(memory.type, memory.scope, to_ms(memory.created_at))
+    return before != turn_of(memory)
 
 
 def key_holder(connection: Connection, namespace: str, key: str | None) -> str | None:
