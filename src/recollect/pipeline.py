@@ -1,4 +1,4 @@
-"""The read path: parse ▸ legs ▸ pool ▸ signals ▸ fusion ▸ priors ▸ rerank ▸ select ▸ confidence ▸ render.
+"""The read path: parse ▸ spelling ▸ legs ▸ pool ▸ signals ▸ fusion ▸ priors ▸ rerank ▸ select ▸ confidence ▸ render.
 
 One function owns the flow and reads like the diagram in docs/architecture.md; every step it calls is pure except
 the legs, the pool and the reranker. A profile says which functions run, with which options.
@@ -33,7 +33,8 @@ from recollect.domain.recall import (
 )
 from recollect.legs.found import Ahead, Found
 from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs, wants_cosines
-from recollect.ports import Records, Store, Vector
+from recollect.legs.spelling import meant
+from recollect.ports import Dictionary, Records, Store, Vector
 from recollect.stages import confidence
 from recollect.stages.fusion import FUSIONS
 from recollect.stages.priors import PRIORS
@@ -41,14 +42,19 @@ from recollect.stages.rendering import RENDERERS
 from recollect.stages.reranking import RerankOptions, reorder, unanimous
 from recollect.stages.selection import MAX_CHAIN, SELECTORS
 from recollect.stages.signals import SIGNALS
+from recollect.stages.spelling import respelt
 
 log = logging.getLogger(__name__)
 
 
 def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     """Answer a parsed question with the ranking recipe of a profile."""
-    journal = Journal(notes=list(question.notes))
+    journal, asked = Journal(), question.text
     plan = resolve_mode(question, profile, tools)
+    if profile.spelling is not None:
+        question = respell(question, profile.spelling, tools)
+        journal.stage("spelling")
+    journal.notes.extend(question.notes)
     if plan.fell_back:
         journal.notes.append("hybrid was asked but no embedder is there: words only")
     found, vector, ahead = run_legs(question, profile, tools, plan, journal)
@@ -93,7 +99,7 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         evidence=evidence,
         ms=round((perf_counter() - journal.started) * 1000, 3),
     )
-    return Recall(question.text, profile.name, plan.used, hits, tuple(dropped), trace, abstained, rendered)
+    return Recall(asked, profile.name, plan.used, hits, tuple(dropped), trace, abstained, rendered)
 
 
 def scope_of(records: Records, profile: Profile, scope: Scope, sessions: Sequence[str]) -> dict[str, Any]:
@@ -111,6 +117,17 @@ def scope_of(records: Records, profile: Profile, scope: Scope, sessions: Sequenc
 
 
 # --- pool, signals, fusion ------------------------------------------------------------------------------------------
+
+
+def respell(question: Question, spelling: Part, tools: Tools) -> Question:
+    """Misspelt words read as the memories' own, for words and meaning alike; what cannot be asked is left as it is."""
+    if tools.store.text is None:
+        return question
+    dictionary = tools.embedder if isinstance(tools.embedder, Dictionary) else None
+    try:
+        return respelt(question, meant(tools.store.text, question, dictionary, **spelling.options))
+    except RecollectError as error:
+        return replace(question, notes=(*question.notes, f"spelling was not looked at: {error}"))
 
 
 def fetch_pool(

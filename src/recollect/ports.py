@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -395,6 +395,15 @@ class Embedder(Protocol):
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix: ...
     def embed_query(self, text: str) -> Vector: ...
+
+
+@runtime_checkable
+class Dictionary(Protocol):
+    """An embedder that can also tell words from misspelt ones: what its model has as a whole is a word."""
+
+    def knows(self, word: str) -> bool:
+        """Whether the lower-cased word is one. Quick: nothing but the model's list of words is looked at."""
+        ...
 
 
 class Reranker(Protocol):

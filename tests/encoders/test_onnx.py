@@ -48,6 +48,13 @@ def test_mean_pooling_counts_every_token_and_no_padding(tiny_folder: Folder) -> 
     np.testing.assert_allclose(vectors[1], expected, atol=1e-6)
 
 
+def test_words_that_the_model_has_whole_are_known_without_loading_it(tiny_folder: Folder) -> None:
+    folder = tiny_folder()
+    embedder = open_folder(folder)
+    (folder / "model.onnx").unlink()
+    assert embedder.knows("blue") and not embedder.knows("bleu") and not embedder.knows("")
+
+
 def test_cls_pooling_takes_the_first_token(tiny_folder: Folder) -> None:
     embedder = open_folder(tiny_folder('pooling = "cls"'))
     np.testing.assert_allclose(embedder.embed_documents(["blue"])[0], unit(5, 0, 1), atol=1e-6)

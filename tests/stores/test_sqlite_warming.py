@@ -15,7 +15,7 @@ from recollect.domain.question import Filter
 from recollect.engine import Engine
 from recollect.ports import Store
 from recollect.settings import load
-from recollect.stores.sqlite import finding, open_sqlite, postings, warming
+from recollect.stores.sqlite import finding, open_sqlite, postings, warming, words
 from recollect.stores.sqlite.connection import Connection
 
 QUESTION = Or((Term("commonly"), Term("frequent"), Term("rare")))
@@ -41,10 +41,10 @@ def listed(monkeypatch: MonkeyPatch) -> list[str]:
 
 def fill(store: Store, first: int, last: int) -> None:
     """Every memory holds "the", every third "commonly", every tenth "frequent", every hundredth "rare"."""
-    words = {1: "the", 3: "commonly", 10: "frequent", 100: "rare"}
+    held = {1: "the", 3: "commonly", 10: "frequent", 100: "rare"}
     put(
         store,
-        *(note(f"n{n}", " ".join(word for each, word in words.items() if n % each == 0)) for n in range(first, last)),
+        *(note(f"n{n}", " ".join(word for each, word in held.items() if n % each == 0)) for n in range(first, last)),
     )
 
 
@@ -79,6 +79,21 @@ def test_a_small_store_needs_no_lists_and_one_that_has_doubled_gets_new_ones(tmp
         pass
     assert "rare" in listed
     assert text_of(store).match(QUESTION, Filter(), 10).frequencies.tolist() == [133, 40, 4]
+    store.close()
+
+
+def test_the_vocabulary_of_a_large_store_is_read_ahead_in_pieces(
+    tmp_path: Path, listed: list[str], monkeypatch: MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "READ_WORDS", 2)
+    store = open_sqlite(tmp_path / "s.db")
+    fill(store, 1, 121)
+    assert [store.warm(), store.warm(), list(listed)] == [True, True, []], "two words, two words, then the lists"
+    assert store.warm() and listed
+    expected = [("frequent", 1.0)]
+    assert text_of(store).similar("frequent", 0.9, 5) == expected
+    put(store, note("new", "frequency frequents"))
+    assert text_of(store).similar("frequent", 0.6, 5) == [*expected, ("frequents", 0.7)], "also what came since"
     store.close()
 
 

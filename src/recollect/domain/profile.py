@@ -64,6 +64,7 @@ class Profile:
     without_dense: str | None = None
     """The profile to use instead while the store holds no vectors."""
     query: Part = Part("query")
+    spelling: Part | None = None
     legs: tuple[ListSpec, ...] = ()
     signals: tuple[ListSpec, ...] = ()
     ladder: tuple[str, ...] = ("initial",)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recollect.domain.errors import ModelUnavailable
 from recollect.encoders.catalogue import Pooling
 from recollect.encoders.querycache import QueryCache
-from recollect.encoders.session import ModelFiles, OnnxModel
+from recollect.encoders.session import ModelFiles, OnnxModel, is_whole
 from recollect.encoders.vectors import unit_rows
 from recollect.ports import Matrix, Vector
 
@@ -61,6 +61,9 @@ class OnnxEmbedder:
     def count_tokens(self, text: str) -> int:
         """Tokens as a document is embedded: prefix and special tokens included."""
         return self._model.count_tokens(self._model.files.recipe.document_prefix + text)
+
+    def knows(self, word: str) -> bool:
+        return is_whole(self._model.tokenizer, word)
 
     def warm(self) -> None:
         """Load now what would otherwise be loaded by the first call."""

@@ -66,6 +66,12 @@ def load_tokenizer(definition: bytes, name: str) -> Tokenizer:
     return tokenizer
 
 
+def is_whole(tokenizer: Tokenizer, word: str) -> bool:
+    """Whether the tokenizer leaves a word in one piece, as it does with words that are written often."""
+    ids = tokenizer.encode(word, add_special_tokens=False).ids
+    return len(ids) == 1 and ids[0] not in (tokenizer.token_to_id(name) for name in ("[UNK]", "<unk>"))
+
+
 def cut(ids: Sequence[int], special: Sequence[int], limit: int) -> list[int]:
     """At most `limit` token ids; the closing special tokens stay, as the model has seen them in training."""
     if len(ids) <= limit:
@@ -93,6 +99,16 @@ class OnnxModel:
         self._threads = threads
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
+        self._tokenizer: Tokenizer | None = None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """By itself: who only looks at words does not wait for the network to be loaded."""
+        if self._tokenizer is None:
+            files = self.files
+            check_content(files.tokenizer, files.tokenizer_sha256, files.name)
+            self._tokenizer = load_tokenizer(files.tokenizer.read_bytes(), files.name)
+        return self._tokenizer
 
     def encode(self, text: str, pair: str | None = None) -> tuple[list[int], list[int]]:
         """Token ids and segment ids of a text (or of a pair), cut to the model's window."""
@@ -146,8 +162,7 @@ class OnnxModel:
     def _open(self) -> _Loaded:
         files = self.files
         check_content(files.weights, files.weights_sha256, files.name)
-        check_content(files.tokenizer, files.tokenizer_sha256, files.name)
-        tokenizer = load_tokenizer(files.tokenizer.read_bytes(), files.name)
+        tokenizer = self.tokenizer
         session = _open_session(files, self._threads)
         inputs = _wanted_inputs(session.get_inputs(), files.name)
         outputs: list[str] = [output.name for output in session.get_outputs()]

@@ -13,7 +13,7 @@ import numpy as np
 
 from recollect.domain.errors import ModelUnavailable
 from recollect.encoders.querycache import QueryCache
-from recollect.encoders.session import ModelFiles, check_content, load_tokenizer
+from recollect.encoders.session import ModelFiles, check_content, is_whole, load_tokenizer
 from recollect.encoders.vectors import clean, unit_rows
 from recollect.ports import Matrix, Vector
 
@@ -62,6 +62,9 @@ class StaticEmbedder:
 
     def count_tokens(self, text: str) -> int:
         return len(self._load()[0].encode(clean(text), add_special_tokens=False).ids)
+
+    def knows(self, word: str) -> bool:
+        return is_whole(self._load()[0], word)
 
     def warm(self) -> None:
         """Load now what would otherwise be loaded by the first call."""

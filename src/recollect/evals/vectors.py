@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from recollect.ports import Embedder, Matrix, Vector
+from recollect.ports import Dictionary, Embedder, Matrix, Vector
 
 QUERY, DOCUMENT = 0, 1
 AT_ONCE = 500
@@ -63,6 +63,9 @@ class RememberingEmbedder:
 
     def count_tokens(self, text: str) -> int:
         return self._inner.count_tokens(text)
+
+    def knows(self, word: str) -> bool:
+        return isinstance(self._inner, Dictionary) and self._inner.knows(word)
 
     def embed_query(self, text: str) -> Vector:
         """The vector at hand, or the model's, with the time it took."""

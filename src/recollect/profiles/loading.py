@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from recollect.domain.errors import InvalidInput, InvalidProfile
 from recollect.domain.profile import ListSpec, LiveSetting, Part, Profile
 from recollect.legs import LEGS
+from recollect.legs.spelling import meant
 from recollect.profiles import certainty
 from recollect.profiles.checking import Wrong, checked, converted
 from recollect.stages.fusion import FUSIONS
@@ -32,7 +33,7 @@ Accepts = Mapping[str, Callable[..., Any]]
 
 TOP_LEVEL = (
     "description", "extends", "limit", "scope", "without_dense",
-    "query", "legs", "signals", "ladder", "fusion", "priors", "rerank", "select", "confidence", "render",
+    "query", "spelling", "legs", "signals", "ladder", "fusion", "priors", "rerank", "select", "confidence", "render",
     "settings",
 )  # fmt: skip
 
@@ -182,12 +183,15 @@ def build(name: str, table: Table, source: str = "") -> Profile:
         scope=converted(table.get("scope", "exact"), Literal["exact", "project"], "scope"),
         without_dense=None if without is None else converted(without, str, "without_dense"),
         query=Part("query", checked(_table(table, "query"), parse, "query", ASKED)),
+        spelling=Part("spelling", checked(_table(table, "spelling"), meant, "spelling"))
+        if "spelling" in table
+        else None,
         legs=_lists(table, "legs", LEGS),
         signals=_lists(table, "signals", SIGNALS),
         ladder=_rungs(table),
         fusion=_part(_table(table, "fusion"), FUSIONS, "fusion", "rrf"),
         priors=_parts(table, "priors", PRIORS),
-        rerank=Part("rerank", checked(_table(table, "rerank"), RerankOptions, "rerank")) if "rerank" in table else None,
+        rerank=_optional(table, "rerank", RerankOptions),
         select=_parts(table, "select", SELECTORS),
         confidence=certainty.recipe(_table(table, "confidence")) if "confidence" in table else None,
         render=_part(_table(table, "render"), RENDERERS, "render", "section"),
@@ -245,6 +249,11 @@ def _part(given: Table, kinds: Accepts, path: str, default: str | None) -> Part:
     if kind not in kinds:
         raise Wrong(f"{path}.kind", f"unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}")
     return Part(kind, checked(options, kinds[kind], path))
+
+
+def _optional(table: Table, key: str, function: Callable[..., Any]) -> Part | None:
+    """A step that is only taken where the profile has a table for it."""
+    return Part(key, checked(_table(table, key), function, key)) if key in table else None
 
 
 def _rungs(table: Table) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from recollect.domain.profile import Range
 from recollect.legs import LEGS
+from recollect.legs.spelling import meant
 from recollect.profiles import certainty
 from recollect.profiles.checking import options_of
 from recollect.profiles.loading import ASKED, builtin_names, load
@@ -104,6 +105,7 @@ def page() -> str:
     parts = [
         INTRODUCTION.format(builtin=builtin),
         _single("`[query]`: how the text is read", parse, ASKED),
+        _single("`[spelling]`: words that nobody wrote, read as the ones that were meant", meant),
         _family("`[legs.NAME]`: lists that find", LEGS, _LIST_NOTE, ASKED_BY_LEGS),
         _family("`[signals.NAME]`: lists that only order the pool", SIGNALS, _LIST_NOTE),
         "## `[ladder]`: retries when words find nothing\n\n`rungs` is a list of these, tried in order until one finds"

@@ -35,6 +35,7 @@ from recollect.stores.sqlite.scan import Scans, drop_sidecars
 from recollect.stores.sqlite.schema import MIGRATIONS, Migration, migrate, require_current, require_known, version_of
 from recollect.stores.sqlite.vectors import SqliteVectors
 from recollect.stores.sqlite.warming import Warming
+from recollect.stores.sqlite.words import Lookalikes
 from recollect.stores.sqlite.writer import Writer
 
 __all__ = ["open_sqlite"]
@@ -147,7 +148,8 @@ def _store(
 
     postings = Postings()
     scans = Scans(path, postings)
-    text = SqliteText(readers, writer, postings, search_s)
+    lookalikes = Lookalikes()
+    text = SqliteText(readers, writer, postings, lookalikes, search_s)
     return Store(
         records=SqliteRecords(readers, writer),
         care=SqliteCare(readers, writer, scans, path),
@@ -155,5 +157,5 @@ def _store(
         vectors=SqliteVectors(readers, writer, scans, clock),
         links=SqliteLinks(readers),
         close=close,
-        warm=Warming(readers, postings, text.tokens).step,
+        warm=Warming(readers, postings, lookalikes, text.tokens).step,
     )

@@ -62,12 +62,14 @@ class CountedRows(NamedTuple):
 class SqliteText:
     """The TextIndex port."""
 
-    def __init__(self, readers: Readers, writer: Writer | None, postings: Postings, deadline_s: float) -> None:
+    def __init__(
+        self, readers: Readers, writer: Writer | None, postings: Postings, lookalikes: Lookalikes, deadline_s: float
+    ) -> None:
         self._readers = readers
         self._writer = writer
         self._postings = postings
         self._deadline_s = deadline_s
-        self._lookalikes = Lookalikes()
+        self._lookalikes = lookalikes
         self._own = apsw.Connection(":memory:")
         self._tokenizer = Tokenizer(self._own)
         self._lock = threading.Lock()

@@ -1,4 +1,5 @@
-"""Reading ahead in a process that stays: the lists of words that many memories hold, before a question needs them.
+"""Reading ahead in a process that stays: the lists of words that many memories hold, before a question needs them, and
+the vocabulary, before a question has a word that nobody wrote.
 
 To list a word that a tenth of a large store holds takes longer than the rest of a recall. Which words those are, a
 sample of the texts tells: to count all of them would take as long as to list them.
@@ -14,6 +15,7 @@ from itertools import accumulate
 from recollect.stores.sqlite.connection import Connection, Readers, rows
 from recollect.stores.sqlite.finding import FOUND_POSTINGS, FOUND_SHARE, LARGE_INDEX
 from recollect.stores.sqlite.postings import Postings, View
+from recollect.stores.sqlite.words import Lookalikes
 
 SAMPLED_TEXTS = 1_000
 SAMPLED_CHARACTERS = 2_000
@@ -29,9 +31,12 @@ STEP_ROWS = 100_000
 class Warming:
     """Lists one word after the other; for a store that has doubled since, once more."""
 
-    def __init__(self, readers: Readers, postings: Postings, tokens: Callable[[str], list[str]]) -> None:
+    def __init__(
+        self, readers: Readers, postings: Postings, lookalikes: Lookalikes, tokens: Callable[[str], list[str]]
+    ) -> None:
         self._readers = readers
         self._postings = postings
+        self._lookalikes = lookalikes
         self._tokens = tokens
         self._sampled = 0
         self._waiting: list[str] = []
@@ -42,6 +47,8 @@ class Warming:
             view = self._postings.view(connection)
             if view.documents >= max(LARGE_INDEX, 2 * self._sampled):
                 self._waiting, self._sampled = self._common(connection, view), view.documents
+            if view.documents >= LARGE_INDEX and self._lookalikes.read(connection):
+                return True
             listed = 0
             while self._waiting and listed < STEP_ROWS:
                 listed += len(self._postings.term(connection, self._waiting.pop(), view).found)
