@@ -102,7 +102,7 @@ class Engine(AbstractContextManager["Engine"]):
         self._note = note
         self._closed = False
         self._worker = Worker(self._background_step, "recollect-upkeep")
-        self._reader = Worker(self._reading_step, "recollect-concepts")  # a language model takes its time
+        self._reader = Worker(self._reading_step, "recollect-concepts", READER_SECONDS)
         if background and extractor is not None:
             self._reader.start()
         if background:
@@ -400,7 +400,7 @@ class Engine(AbstractContextManager["Engine"]):
             return
         self._closed = True
         self._worker.stop()
-        self._reader.stop(READER_SECONDS)
+        self._reader.stop()
         try:
             self._flush_touches()
         finally:

@@ -1,7 +1,12 @@
-"""One background thread that works while there is work and sleeps while there is none."""
+"""One background thread that works while there is work and sleeps while there is none.
+
+It is stopped before the interpreter goes, also where nobody closed what it works for: a thread that is cut off inside
+a model's native code would abort the whole process.
+"""
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable
@@ -15,14 +20,16 @@ MAX_BACKOFF_SECONDS = 60.0
 class Worker:
     """Calls `step` until it says there is nothing left, then waits to be woken. A failing step is retried later."""
 
-    def __init__(self, step: Callable[[], bool], name: str) -> None:
+    def __init__(self, step: Callable[[], bool], name: str, patience_seconds: float = 30.0) -> None:
         self._step = step
+        self._patience_seconds = patience_seconds
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+        atexit.register(self.stop)
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -32,12 +39,13 @@ class Worker:
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def stop(self, timeout_seconds: float = 30.0) -> None:
-        """Ask the thread to end after the step it is in, and wait for it."""
+    def stop(self) -> None:
+        """Ask the thread to end after the step it is in, and wait for it, but not for ever."""
+        atexit.unregister(self.stop)
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
-            self._thread.join(timeout_seconds)
+            self._thread.join(self._patience_seconds)
 
     def _run(self) -> None:
         pause = IDLE_SECONDS

@@ -114,3 +114,42 @@ def test_the_library_prints_nothing_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert (done.stdout, done.stderr) == ("", "")
     assert logging.getLogger("recollect").propagate
+
+
+UNCLOSED = """
+import sys, threading, time
+from pathlib import Path
+
+import numpy as np
+import recollect
+
+begun = threading.Event()
+
+class Slow:
+    id, dimension, max_tokens = "slow", 4, 512
+
+    def count_tokens(self, text):
+        return len(text.split())
+
+    def embed_documents(self, texts):
+        begun.set()
+        time.sleep(0.5)
+        Path(sys.argv[2]).write_text("ended")
+        return np.ones((len(texts), 4), dtype=np.float32) / 2
+
+    def embed_query(self, text):
+        return np.ones(4, dtype=np.float32) / 2
+
+memory = recollect.open(sys.argv[1], home=Path(sys.argv[1]).parent, embedder=Slow(), reranker="none")
+memory.remember("the red fox jumps")
+assert begun.wait(30)
+"""
+
+
+def test_a_program_that_never_closes_its_memory_ends_when_the_model_is_no_longer_at_work(tmp_path: Path) -> None:
+    """A thread that is cut off inside a model's native code takes the whole process down with it."""
+    said = tmp_path / "said"
+    command = [sys.executable, "-c", UNCLOSED, str(tmp_path / "notes.db"), str(said)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert said.read_text() == "ended"
