@@ -283,6 +283,22 @@ def test_markdown_sections_keep_their_path(store: Store) -> None:
     assert held["Intro about the store. #sqlite"].tags == ("db", "infra", "sqlite")
 
 
+def test_a_line_at_the_top_of_a_note_is_no_front_matter(store: Store) -> None:
+    """Neither a rule that nothing closes nor text between two rules may vanish."""
+    for text in ("---\n\n# Title\n\nMust stay.\n", "---\nMust stay.\n\n---\nAnd this.\n", "---\nMust stay: yes\n"):
+        import_source(store, io.StringIO(text), "a.md", new_id=new_id, now=NOW, policy=WritePolicy())
+    held = "\n".join(everything(store))
+    assert (held.count("Must stay"), held.count("And this.")) == (3, 1)
+
+
+def test_front_matter_that_is_made_for_people_keeps_no_note_out(store: Store) -> None:
+    text = '---\ntype: "[[Book Note]]"\ntags: [reading, "machine learning", ""]\nÄhnlich: Foo\n---\nOrthogonality matters.\n'
+    report = import_source(store, io.StringIO(text), "a.md", new_id=new_id, now=NOW, policy=WritePolicy())
+    (memory,) = everything(store).values()
+    assert (report.problem_count, memory.type, memory.tags) == (0, "book-note", ("reading", "machine learning"))
+    assert memory.metadata["front_matter"] == {"type": "[[Book Note]]", "ähnlich": "Foo"}
+
+
 @pytest.mark.covers("budget.marker")
 def test_markers_carry_type_tags_and_confidence(store: Store) -> None:
     run(store, "markers")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TextIO
 
 from recollect.importers.lines import as_list, as_time, numbered_lines
@@ -13,10 +14,12 @@ from recollect.writing import Draft
 
 HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$")
 FENCE = re.compile(r"^\s*(```+|~~~+)")
-PAIR = re.compile(r"^([A-Za-z][\w -]{0,63}):\s*(.*)$")
+PAIR = re.compile(r"^([^\W\d_][\w -]{0,63}):\s*(.*)$")
 ITEM = re.compile(r"^\s*-\s+(.+)$")
 TAG = re.compile(r"(?:^|\s)#([^\W\d_][\w/-]{0,63})")
 MAX_FRONT_MATTER_LINES = 200
+
+Lines = Iterator[tuple[int, str | None]]
 
 
 def sniff(name: str, _head: str) -> bool:
@@ -42,12 +45,14 @@ class _Note:
             return
         tags = [*_words(self.front.get("tags")), *TAG.findall(said)]
         metadata: dict[str, Any] = {"path": self.name, "headings": [title for _, title in self.headings]}
-        extra = {key: value for key, value in self.front.items() if key not in ("tags", "type")}
+        kind = _type(self.front.get("type", "fact"))
+        told = ("tags", "type") if kind == self.front.get("type") else ("tags",)
+        extra = {key: value for key, value in self.front.items() if key not in told}
         if extra:
             metadata["front_matter"] = extra
         yield Draft(
             body,
-            type=str(self.front.get("type", "fact")),
+            type=kind,
             tags=tags[:64],
             created_at=as_time(self.front.get("created")) or as_time(self.front.get("date")),
             metadata=metadata,
@@ -59,13 +64,11 @@ class _Note:
 
 
 def read(stream: TextIO, name: str) -> Iterator[Draft | Problem]:
-    lines = numbered_lines(stream)
-    note = _Note(name)
+    front, lines = _front_matter(numbered_lines(stream))
+    note = _Note(name, front)
     for number, line in lines:
         if line is None:
             yield Problem(number, "the line is too long")
-        elif number == 1 and line.strip() == "---":
-            note.front = _front_matter(lines)
         elif (mark := FENCE.match(line)) and (not note.fence or line.strip().startswith(note.fence)):
             note.fence = "" if note.fence else mark[1]
             note.lines.append(line)
@@ -78,23 +81,50 @@ def read(stream: TextIO, name: str) -> Iterator[Draft | Problem]:
     yield from note.section()
 
 
-def _front_matter(lines: Iterator[tuple[int, str | None]]) -> dict[str, Any]:
+def _front_matter(lines: Lines) -> tuple[dict[str, Any], Lines]:
+    """What stands between two rules at the top, and the lines of the note; where it is none, the note has all lines."""
+    taken: list[tuple[int, str | None]] = []
+    for number, line in lines:
+        taken.append((number, line))
+        rule = line is not None and line.strip() in ("---", "...")
+        if number == 1 and not rule:
+            break
+        if number > 1 and rule:
+            inner = [text for _, text in taken[1:-1] if text is not None and text.strip() and not text.startswith("#")]
+            if not inner or PAIR.match(inner[0]):
+                return _pairs(inner), lines
+            break
+        if line is None or number > MAX_FRONT_MATTER_LINES:
+            break
+    return {}, chain(taken, lines)
+
+
+def _pairs(lines: list[str]) -> dict[str, Any]:
     """The simple part of YAML that notes use: `key: value`, `[a, b]` and dashed lists. Nothing is evaluated."""
     values: dict[str, Any] = {}
     last = ""
-    for number, line in lines:
-        if line is None or line.strip() in ("---", "...") or number > MAX_FRONT_MATTER_LINES:
-            break
+    for line in lines:
         if pair := PAIR.match(line):
             last, value = pair[1].strip().lower(), pair[2].strip()
-            values[last] = _words(value) if value.startswith("[") else value.strip("\"'")
+            listed = value.startswith("[") and not value.startswith("[[")
+            values[last] = _plain(value.strip("[]").split(",")) if listed else value.strip("\"'")
         elif last and (item := ITEM.match(line)):
-            values[last] = [*as_list(values[last]), item[1].strip().strip("\"'")]
+            values[last] = [*as_list(values[last]), *_plain([item[1]])]
     return {key: value for key, value in values.items() if value}
 
 
+def _plain(values: list[str]) -> list[str]:
+    """Without quotes and what is empty."""
+    return [text for value in values if (text := value.strip().strip("\"'").strip())]
+
+
+def _type(value: Any) -> str:
+    """One word, as types are; notes are also of several words, or of the name of another note."""
+    words = re.findall(r"[\w.-]+", " ".join(map(str, as_list(value))) or str(value))
+    return "-".join(words).strip("-._")[:64].lower() or "fact"
+
+
 def _words(value: Any) -> list[str]:
-    if isinstance(value, str):
-        parts = re.split(r"[,\s]+", value.strip().strip("[]"))
-        return [part.strip("\"'#") for part in parts if part.strip("\"'#")]
-    return [str(part).lstrip("#") for part in as_list(value)]
+    """Tags: a list of them, or several in one line."""
+    given = re.split(r"[,\s]+", value) if isinstance(value, str) else [str(one) for one in as_list(value)]
+    return [tag for one in given if (tag := one.strip("\"'#").strip())]
