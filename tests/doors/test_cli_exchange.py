@@ -114,6 +114,36 @@ def test_a_zip_of_an_export(cli: Any, tmp_path: Path) -> None:
     assert cli("import", str(tmp_path / "other.zip")).code == 2
 
 
+def test_a_zip_may_hold_what_nobody_can_read_beside_its_conversations(cli: Any, tmp_path: Path) -> None:
+    message = {"uuid": "m1", "sender": "human", "text": "We sail at noon", "created_at": "2026-05-01T12:00:00Z"}
+    archive = tmp_path / "claude.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("data/conversations.json", json.dumps([{"uuid": "c1", "chat_messages": [message]}]))
+        file.writestr("data/memories.json", json.dumps([{"conversations_memory": "Emma lives in Leeds."}]))
+        file.writestr("data/memories/a1.json", '{"something": "new"}')
+    ran = cli("import", str(archive))
+    assert (ran.code, "2 added, 1 problem" in ran.out, "memories/a1.json" in ran.err) == (0, True, True)
+    assert contents(cli) == {"We sail at noon", "Emma lives in Leeds."}
+
+
+def test_one_source_of_several_that_cannot_be_read_keeps_the_others_not_out(cli: Any, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.md", "b.json", "c.md")]
+    for file, text in zip(files, ("We sail at noon", '{"name": "some package"}', "Emma lives in Leeds."), strict=True):
+        file.write_text(text)
+    ran = cli("import", *map(str, files), "--json")
+    assert (ran.code, ran.document["added"], ran.document["problem_count"]) == (1, 2, 1)
+    assert contents(cli) == {"We sail at noon", "Emma lives in Leeds."}
+    told = cli("import", *map(str, files))
+    assert (told.code, "3 files: 2 skipped, 1 problem" in told.out, "b.json" in told.err) == (1, True, True)
+
+
+def test_a_source_that_is_not_there_is_told_before_anything_is_read(cli: Any, tmp_path: Path) -> None:
+    note = tmp_path / "a.md"
+    note.write_text("We sail at noon")
+    assert cli("import", str(note), str(tmp_path / "nosuch.md")).code == 1
+    assert contents(cli) == set()
+
+
 def test_problems_are_told_and_the_rest_is_read(cli: Any, tmp_path: Path) -> None:
     cli("remember", "a good line")
     good = cli("export").out

@@ -126,6 +126,24 @@ MEM0 = json.dumps(
         ]
     }
 )
+CLAUDE_MEMORY = json.dumps(
+    [
+        {
+            "account_uuid": "a1",
+            "conversations_memory": "**Work**\n\nEmma is a data engineer.\n\n**Personal**\n\nShe lives in Leeds.",
+            "project_memories": {"p1": "## Stack\n\nThe project is written in Rust.", "p2": None},
+        }
+    ]
+)
+RECORDS = "\n".join(
+    [
+        '{"content": "We deploy on Tuesdays", "type": "decision", "tags": ["ops"], "project": "shop", "id": 7}',
+        '{"content": "Anna owns billing", "importance": "high", "created_at": "2026-01-02", "metadata": {"page": 3}}',
+        "{broken",
+        '{"content": "x", "created_at": "yesterday"}',
+        '{"text": "no content"}',
+    ]
+)
 MCP_MEMORY = "\n".join(
     [
         '{"type":"entity","name":"Emma","entityType":"person","observations":["likes tea","lives in Leeds"]}',
@@ -165,7 +183,9 @@ FILES = {
     "chatgpt": ("conversations.json", CHATGPT),
     "claude": ("conversations.json", CLAUDE),
     "claude-code": ("0b1c.jsonl", CLAUDE_CODE),
+    "claude-memory": ("memories.json", CLAUDE_MEMORY),
     "mem0": ("dump.json", MEM0),
+    "json": ("own.jsonl", RECORDS),
     "mcp-memory": ("memory.jsonl", MCP_MEMORY),
     "markdown": ("notes/db.md", MARKDOWN),
     "markers": ("session.log", MARKED),
@@ -258,6 +278,39 @@ def test_mem0_keeps_ids_times_and_metadata(store: Store) -> None:
     assert [problem.place for problem in report.problems] == [2]
 
 
+def test_mem0_may_be_dumped_one_a_line(store: Store) -> None:
+    text = '{"id": "1", "memory": "Likes tea", "user_id": "u"}\n{"id": "2", "memory": "Lives in Leeds"}\nbroken\n'
+    report = import_source(store, io.StringIO(text), "a.jsonl", new_id=new_id, now=NOW, policy=WritePolicy())
+    assert (report.format, report.added, [one.place for one in report.problems]) == ("mem0", 2, [3])
+
+
+def test_claude_memory_is_read_by_paragraphs(store: Store) -> None:
+    run(store, "claude-memory")
+    held = everything(store)
+    assert {text: (one.metadata.get("heading"), one.scope.project) for text, one in held.items()} == {
+        "Emma is a data engineer.": ("Work", None),
+        "She lives in Leeds.": ("Personal", None),
+        "The project is written in Rust.": ("Stack", "p1"),
+    }
+
+
+def test_records_of_ones_own_keep_their_fields(store: Store) -> None:
+    report = run(store, "json")
+    held = everything(store)
+    deploy, anna = held["We deploy on Tuesdays"], held["Anna owns billing"]
+    assert (deploy.type, deploy.tags, deploy.scope.project, deploy.metadata) == (
+        "decision",
+        ("ops",),
+        "shop",
+        {"id": 7},
+    )
+    assert (anna.importance, anna.created_at, anna.metadata) == (0.9, datetime(2026, 1, 2, tzinfo=UTC), {"page": 3})
+    assert [one.place for one in report.problems] == [3, 4, 5]
+    listed = io.StringIO(json.dumps([{"content": "Listed"}, {"content": "Too"}]))
+    again = import_source(store, listed, "a.json", new_id=new_id, now=NOW, policy=WritePolicy())
+    assert (again.format, again.added) == ("json", 2)
+
+
 def test_mcp_memory_turns_observations_and_relations_into_sentences(store: Store) -> None:
     report = run(store, "mcp-memory")
     held = everything(store)
@@ -292,7 +345,8 @@ def test_a_line_at_the_top_of_a_note_is_no_front_matter(store: Store) -> None:
 
 
 def test_front_matter_that_is_made_for_people_keeps_no_note_out(store: Store) -> None:
-    text = '---\ntype: "[[Book Note]]"\ntags: [reading, "machine learning", ""]\nÄhnlich: Foo\n---\nOrthogonality matters.\n'
+    front = 'type: "[[Book Note]]"\ntags: [reading, "machine learning", ""]\nÄhnlich: Foo'
+    text = f"---\n{front}\n---\nOrthogonality matters.\n"
     report = import_source(store, io.StringIO(text), "a.md", new_id=new_id, now=NOW, policy=WritePolicy())
     (memory,) = everything(store).values()
     assert (report.problem_count, memory.type, memory.tags) == (0, "book-note", ("reading", "machine learning"))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO, cast
 
 from recollect.domain.errors import InvalidInput
+from recollect.importers.report import Problem
 from recollect.writing import as_moment
 
 MAX_LINE_CHARACTERS = 8 * 1024 * 1024
@@ -43,6 +44,26 @@ def json_document(stream: TextIO, limit: int = MAX_DOCUMENT_CHARACTERS) -> Any:
     if len(text) > limit:
         raise InvalidInput(f"the file has more than {limit} characters", "split it into several files")
     return parse_json(text.removeprefix("\ufeff"))
+
+
+def json_entries(stream: TextIO, limit: int = MAX_DOCUMENT_CHARACTERS) -> Iterator[tuple[int, Any]]:
+    """(1-based place, entry) of a JSON list, of one object a line, or of a single value; a Problem for a bad line."""
+    text = stream.read(limit + 1).removeprefix("\ufeff")
+    if len(text) > limit:
+        raise InvalidInput(f"the file has more than {limit} characters", "split it into several files")
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if len(lines) > 1 and isinstance(_value(*lines[0]), dict):
+        yield from ((number, _value(number, line)) for number, line in lines)
+    else:
+        document = parse_json(text)
+        yield from enumerate(as_list(document) or [document], start=1)
+
+
+def _value(number: int, line: str) -> Any:
+    try:
+        return parse_json(line)
+    except InvalidInput as error:
+        return Problem(number, error.message)
 
 
 def as_object(value: Any) -> dict[str, Any]:

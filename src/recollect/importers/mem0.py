@@ -1,4 +1,4 @@
-"""mem0: what Memory.get_all() or a client export gives: {"results": [{id, memory, user_id, …}]} or the bare list."""
+"""mem0: what Memory.get_all() or a client export gives: {"results": [{id, memory, …}]}, the list, or lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from recollect.domain.memory import Scope
-from recollect.importers.lines import as_list, as_object, as_text, as_time, json_document
+from recollect.importers.lines import as_list, as_object, as_text, as_time, json_entries
 from recollect.importers.report import Problem
 from recollect.writing import Draft
 
@@ -18,9 +18,10 @@ def sniff(_name: str, head: str) -> bool:
 
 
 def read(stream: TextIO, _name: str) -> Iterator[Draft | Problem]:
-    document = json_document(stream)
-    entries = as_list(document) or as_list(as_object(document).get("results"))
-    for place, entry in enumerate(entries, start=1):
+    for place, entry in _entries(stream):
+        if isinstance(entry, Problem):
+            yield entry
+            continue
         item = as_object(entry)
         content = as_text(item.get("memory")) or as_text(item.get("data"))
         if not content.strip():
@@ -37,3 +38,9 @@ def read(stream: TextIO, _name: str) -> Iterator[Draft | Problem]:
             created_at=as_time(item.get("created_at")),
             metadata=metadata,
         )
+
+
+def _entries(stream: TextIO) -> Iterator[tuple[int, Any]]:
+    for place, entry in json_entries(stream):
+        results = as_object(entry).get("results")
+        yield from enumerate(as_list(results), start=1) if isinstance(results, list) else [(place, entry)]

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TextIO, TypeAlias
 
-from recollect.importers import chatgpt, claude, claude_code, markdown, marked, mcp_memory, mem0, plain
+from recollect.importers import (
+    chatgpt,
+    claude,
+    claude_code,
+    claude_memory,
+    markdown,
+    marked,
+    mcp_memory,
+    mem0,
+    plain,
+    records,
+)
 from recollect.importers.report import Problem
 from recollect.writing import Draft
 
@@ -29,7 +40,9 @@ IMPORTERS: tuple[Importer, ...] = (
     Importer("mcp-memory", "the MCP reference memory server's JSONL", mcp_memory.sniff, mcp_memory.read),
     Importer("chatgpt", "conversations.json of a ChatGPT export", chatgpt.sniff, chatgpt.read),
     Importer("claude", "conversations.json of a Claude export", claude.sniff, claude.read),
-    Importer("mem0", "mem0's get_all() as JSON", mem0.sniff, mem0.read),
+    Importer("claude-memory", "memories.json of a Claude export", claude_memory.sniff, claude_memory.read),
+    Importer("mem0", "mem0's get_all() as JSON or JSON lines", mem0.sniff, mem0.read),
+    Importer("json", "memories as JSON or JSON lines: content, type, tags …", records.sniff, records.read),
     Importer("markers", "[MEMORY] markers and phrasings in an agent's output", marked.sniff, marked.read),
     Importer("markdown", "Markdown notes: front matter and headings", markdown.sniff, markdown.read),
     Importer("text", "plain text, one memory a line", plain.sniff, plain.read),

@@ -60,7 +60,7 @@ class Part:
     size: int
     raw: io.BufferedIOBase
     found: bool = False
-    """Nobody named it, it lay in a folder: if it cannot be read, the others still can."""
+    """Nobody named it, it lay in a folder or an archive: if it cannot be read, that is no failure."""
 
 
 def import_memories(
@@ -81,30 +81,43 @@ def import_memories(
 ) -> None:
     """Read our own JSON lines, Markdown, text, or what ChatGPT, Claude, Claude Code, mem0 and others export.
 
+    Memories of your own making are JSON objects with `content` and any fields of a memory, in a list or one a line.
     Twice is the same as once: what is known already is skipped, what was forgotten stays forgotten.
     """
     run = current(ctx)
     scope = options.scope_of(namespace, project, session)
+    for source in sources:
+        _check_there(source)
+    failures: list[InvalidInput] = []
     with run.engine() as engine:
         reports = [
-            (part.name, _read(run, engine, part, format, scope)) for source in sources for part in _parts(source)
+            (part.name, _read(run, engine, part, format, scope, failures))
+            for source in sources
+            for part in _parts(source)
         ]
+        if failures and len(reports) == 1:
+            raise failures[0]
         totals = {name: sum(getattr(report, name) for _, report in reports) for name in COUNTS}
         if run.json:
             run.emit({**totals, "sources": [{"source": name, **plain(report)} for name, report in reports]})
         else:
             _tell(run, reports, totals)
         run.drain(engine, wait=not no_wait)
+    if failures:
+        raise typer.Exit(1)
 
 
-def _read(run: Session, engine: Engine, part: Part, format: str | None, scope: Any) -> ImportReport:
+def _read(
+    run: Session, engine: Engine, part: Part, format: str | None, scope: Any, failures: list[InvalidInput]
+) -> ImportReport:
+    """What became of one text. One that cannot be read keeps the others not out; if it was named, it is a failure."""
     from recollect.importers import ImportReport
 
     try:
         return _imported(run, engine, part, format, scope)
     except InvalidInput as error:
         if not part.found:
-            raise
+            failures.append(error)
         report = ImportReport("unknown")
         report.note(0, error.message)
         return report
@@ -130,21 +143,25 @@ def _imported(run: Session, engine: Engine, part: Part, format: str | None, scop
         )
 
 
+def _check_there(source: str) -> None:
+    """A mistyped name is told before anything is read."""
+    if source != "-" and not Path(source).expanduser().exists():
+        raise NotFound(f"there is no file {source}", "check the path")
+
+
 def _parts(source: str) -> Iterator[Part]:
-    """The texts behind a name: standard input, a file, the notes in a folder, the conversations in a ZIP."""
-    if source == "-":
-        content = sys.stdin.buffer.read()
-        yield Part("standard input", len(content), io.BytesIO(content))
-        return
+    """The texts behind a name: standard input, a pipe, a file, the notes in a folder, the conversations in a ZIP."""
     path = Path(source).expanduser()
+    if source == "-" or not (path.is_file() or path.is_dir()):  # a pipe can neither be rewound nor measured
+        content = sys.stdin.buffer.read() if source == "-" else path.read_bytes()
+        yield Part("standard input" if source == "-" else source, len(content), io.BytesIO(content))
+        return
     if path.is_dir():
         files = sorted(one for one in path.rglob("*") if one.suffix.lower() in READABLE and _is_visible(one, path))
         if not files:
             raise NotFound(f"there is nothing to read in {path}", f"it reads {', '.join(READABLE)}")
         for one in files[:MAX_FILES]:
             yield Part(str(one.relative_to(path)), one.stat().st_size, one.open("rb"), found=True)
-    elif not path.is_file():
-        raise NotFound(f"there is no file {path}", "check the path")
     elif zipfile.is_zipfile(path):
         yield from _archived(path)
     else:
@@ -158,12 +175,12 @@ def _is_visible(file: Path, folder: Path) -> bool:
 
 def _archived(path: Path) -> Iterator[Part]:
     with zipfile.ZipFile(path) as archive:
-        names = [one for one in archive.infolist() if Path(one.filename).name.startswith(ARCHIVED)]
-        wanted = [one for one in names if one.filename.endswith(".json")]
+        files = [one for one in archive.infolist() if one.filename.endswith(".json")]
+        wanted = [one for one in files if any(part.startswith(ARCHIVED) for part in Path(one.filename).parts)]
         if not wanted:
             raise InvalidInput(f"{path} holds no conversations.json", "unpack it and import the files", "SOURCE")
         for one in wanted:
-            yield Part(f"{path.name}/{one.filename}", one.file_size, cast(Any, archive.open(one)))
+            yield Part(f"{path.name}/{one.filename}", one.file_size, cast(Any, archive.open(one)), len(wanted) > 1)
 
 
 def _tell(run: Session, reports: list[tuple[str, ImportReport]], totals: dict[str, int]) -> None:
