@@ -223,14 +223,17 @@ class Engine(AbstractContextManager["Engine"]):
         options: Mapping[str, Any] | None = None,
         explicit: bool = False,
         unasked: bool = False,
+        without_sensitive: bool = False,
     ) -> Recall:
         """The memories that matter for a query, best first, with the reason for every rank.
 
-        explicit: asked for by name, so what is returned counts as used; unasked: put before a model by itself (hooks).
+        explicit: asked for by name, so what is returned counts as used; unasked: put before a model by itself (hooks);
+        without_sensitive: others take the places of what a model must not see.
         """
         check_request(query, limit, mode, sort_by, budget_tokens)
         asked_at = _moment(now) or _now()
         chosen, notes = self._profile(profile, options, rerank)
+        chosen = profiles.withholding(chosen) if without_sensitive else chosen
         wanted = narrowed(
             type=type, tags=tags, exclude=exclude, only=only, after=_moment(after), before=_moment(before),
             **pipeline.scope_of(self.store.records, chosen, place(scope), several(sessions, "sessions")),
@@ -274,9 +277,9 @@ class Engine(AbstractContextManager["Engine"]):
         vector = self._prompt_vector(prompt) if topic_gate else ()
         if before is not None and not force and topic_gate and recollection.same_topic(before.vector, vector):
             return before, False
-        answer = self.recall(prompt, profile=profile, scope=scope, now=moment, unasked=not force, **asked)
-        ids = tuple(hit.id for hit in answer if not hit.memory.sensitive)
-        fresh = Recollection(session, moment.isoformat(), ids, answer.render(), vector)
+        asked = {**asked, "unasked": not force, "without_sensitive": True}
+        answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
+        fresh = Recollection(session, moment.isoformat(), tuple(hit.id for hit in answer), answer.render(), vector)
         recollection.write(self.settings.recollections, fresh)
         return fresh, True
 

@@ -284,3 +284,4 @@ def test_the_block_for_a_prompt_leaves_out_what_is_sensitive_and_says_so(cli: An
     block = cli("recall", "vault code office", "--render")
     assert "4711" not in block.out and "nine" in block.out
     assert "not in the block: 1 sensitive memory" in block.err
+    assert "nine" in cli("recall", "vault code office", "--render", "--limit", "1").out

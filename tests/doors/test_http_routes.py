@@ -379,5 +379,7 @@ def test_what_is_made_for_a_prompt_holds_nothing_sensitive_and_hits_tell_what_is
     recalled = client.post("/v1/recall", json={"query": "vault code office", "rendered": True}).json()
     assert sorted(hit["sensitive"] for hit in recalled["hits"]) == [False, True]
     assert "4711" not in recalled["rendered"] and "nine" in recalled["rendered"]
+    one = client.post("/v1/recall", json={"query": "vault code office", "rendered": True, "limit": 1}).json()
+    assert one["hits"][0]["sensitive"] and "nine" in one["rendered"], "the next best has its place in the block"
     recollected = client.post("/recollect", json={"prompt": "vault code office", "session_id": "s1"}).json()
     assert "4711" not in recollected["text"] and "nine" in recollected["text"]

@@ -160,6 +160,27 @@ def test_a_block_for_a_prompt_never_holds_what_is_sensitive(engine: Engine, prof
 
 
 @pytest.mark.covers("prior.sensitive")
+@pytest.mark.parametrize("profile", ["two-stage", "balanced", "importance-prior"])
+def test_what_is_sensitive_takes_no_place_of_what_may_be_shown(engine: Engine, profile: str) -> None:
+    for number in range(3):
+        engine.remember(f"the vault code of the office number {number}", sensitive=True, dedupe=False)
+    shown = {engine.remember(f"the office opens at {hour}", dedupe=False).id for hour in ("nine", "ten", "noon")}
+    asked = {"profile": profile, "limit": 3}
+    assert not shown.issuperset(hit.id for hit in engine.recall("vault code office", **asked))
+    assert {hit.id for hit in engine.recall("vault code office", without_sensitive=True, **asked)} == shown
+    found, _ = engine.recollect("vault code office", "s1", force=True, **asked)
+    assert set(found.ids) == shown and found.text.count("the office opens") == 3
+
+
+@pytest.mark.covers("prior.sensitive")
+def test_what_a_sensitive_memory_supersedes_is_not_shown_in_its_place(engine: Engine) -> None:
+    old = engine.remember("the office opens at nine")
+    new = engine.remember("the office opens at noon, by the back door", sensitive=True, dedupe=False)
+    engine.link(new.id, "supersedes", old.id)
+    assert len(engine.recall("when does the office open", without_sensitive=True)) == 0
+
+
+@pytest.mark.covers("prior.sensitive")
 @pytest.mark.parametrize("change", [{"sensitive": True}, {"content": "the code was changed"}])
 def test_a_memory_that_is_hidden_or_corrected_takes_the_recollections_that_quote_it(
     engine: Engine, change: dict[str, object]

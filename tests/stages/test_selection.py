@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recollect.domain.memory import Link, Memory
 from recollect.domain.question import Filter, Question
 from recollect.domain.recall import Candidate, Pool
-from recollect.stages.selection import budget, chain_head, distinct, floor, redirect, top
+from recollect.stages.selection import budget, chain_head, distinct, floor, redirect, top, withhold
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 QUESTION = Question("q", NOW, limit=5)
@@ -47,6 +47,13 @@ def test_the_head_is_returned_once_at_its_best_rank() -> None:
     kept, dropped = redirect([old, new], pool(old, new, links=(supersedes("new", "old"),)), QUESTION)
     assert [one.id for one in kept] == ["new"]
     assert [(one.id, one.stage) for one in dropped] == [("new", "redirect")]
+
+
+@pytest.mark.covers("prior.sensitive")
+def test_what_is_sensitive_gives_its_place_to_the_next() -> None:
+    plain, secret = candidate("a"), Candidate(Memory("b", "the code", sensitive=True), 0.4)
+    kept, dropped = withhold([secret, plain], pool(plain, secret), QUESTION)
+    assert (kept, [(one.id, one.stage, one.reason) for one in dropped]) == ([plain], [("b", "withhold", "sensitive")])
 
 
 @pytest.mark.covers("prior.links")

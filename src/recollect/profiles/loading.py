@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -315,3 +316,10 @@ def _common(one: list[str], other: list[str]) -> int:
             break
         count += 1
     return count
+
+
+def withholding(profile: Profile) -> Profile:
+    """The profile with what is sensitive left out before anything is counted, but behind the redirects: what a
+    sensitive memory supersedes must not be shown in its place."""
+    place = max((at for at, part in enumerate(profile.select, start=1) if part.kind == "redirect"), default=0)
+    return replace(profile, select=(*profile.select[:place], Part("withhold"), *profile.select[place:]))

@@ -48,6 +48,13 @@ def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected
     return kept, dropped
 
 
+def withhold(candidates: Candidates, pool: Pool, question: Question) -> Selected:
+    """What is sensitive is left out, for an answer that a model will read."""
+    kept = [one for one in candidates if not one.memory.sensitive]
+    dropped = [Dropped(one.id, "withhold", one.score, "sensitive") for one in candidates if one.memory.sensitive]
+    return kept, dropped
+
+
 def floor(
     candidates: Candidates, pool: Pool, question: Question, *, minimum: Annotated[float, Range(0, 1e9)] = 0.0
 ) -> Selected:
@@ -153,6 +160,7 @@ def budget(
 
 SELECTORS: Mapping[str, Selector] = {
     "redirect": redirect,
+    "withhold": withhold,
     "floor": floor,
     "distinct": distinct,
     "top": top,

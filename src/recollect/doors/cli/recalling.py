@@ -10,6 +10,7 @@ import typer
 from recollect.doors.cli import options, showing
 from recollect.doors.cli.routing import routed
 from recollect.doors.cli.session import Session, current, one_line, printable
+from recollect.doors.prompting import with_full_block
 from recollect.doors.wire import link_to_dict, memory_to_dict, recall_to_dict
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def recall(
         return
     with run.engine() as engine:
         answer = engine.recall(options.words_of(query), **asked)
+        answer = with_full_block(engine, answer, asked) if render else answer
 
         def texts(ids: Sequence[str]) -> Mapping[str, str]:
             return {one.id: one.content for one in engine.store.records.fetch(ids)}

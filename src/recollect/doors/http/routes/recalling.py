@@ -15,6 +15,8 @@ from recollect.doors.http.answers import RecallAnswer, RecollectionAnswer
 from recollect.doors.http.describing import route
 from recollect.doors.http.door import AtDoor, Call, reply
 from recollect.doors.http.shapes import EpisodesQuery, RecallRequest, RecollectRequest, comma_separated
+from recollect.doors.prompting import with_full_block
+from recollect.engine import Engine
 
 router = APIRouter(tags=["recall"])
 
@@ -26,7 +28,7 @@ FOR_A_PROMPT = {"render.kind": "fenced"}
 @route(router, "POST", "/v1/recall", {200: RecallAnswer})
 async def recall(call: AtDoor, body: RecallRequest) -> Response:
     """The memories that matter for a query, best first, with the reason for every rank and every near miss."""
-    answer = await call.run(lambda: call.engine.recall(body.query, **body.asked()))
+    answer = await call.run(lambda: _recalled(call.engine, body))
     _count(call, answer)
     return reply(wire.recall_to_dict(answer, rendered=body.rendered))
 
@@ -67,6 +69,12 @@ async def recollect(call: AtDoor, body: RecollectRequest) -> Response:
     )
     call.door.events.publish("recollected", session_id=found.session, hits=len(found.ids), fresh=fresh)
     return reply(wire.recollection_to_dict(found, fresh))
+
+
+def _recalled(engine: Engine, body: RecallRequest) -> Recall:
+    asked = body.asked()
+    answer = engine.recall(body.query, **asked)
+    return with_full_block(engine, answer, asked) if body.rendered else answer
 
 
 def _count(call: Call, answer: Recall) -> None:
