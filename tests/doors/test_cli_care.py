@@ -71,6 +71,13 @@ def test_consolidate_has_a_dry_run(cli: Any) -> None:
     assert cli("consolidate", "--json").document["merges"] == []
 
 
+def test_consolidate_looks_at_one_namespace(cli: Any) -> None:
+    for _ in range(2):
+        cli("remember", "SQLite WAL mode matters for us", "--no-dedupe", "--no-wait", "--namespace", "team")
+    assert cli("consolidate", "--json").document["examined"] == 0
+    assert len(cli("consolidate", "--namespace", "team", "--json").document["merges"]) == 1
+
+
 def test_consolidate_tells_people_which_texts_are_one(cli: Any) -> None:
     assert cli("consolidate").out == "0 memories looked at: none says the same as another\n"
     for _ in range(2):

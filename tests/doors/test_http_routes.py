@@ -324,6 +324,14 @@ def test_consolidate_reports_and_its_dry_run_changes_nothing(client: TestClient)
     assert client.post("/v1/consolidate", json={}).json()["merges"] == []
 
 
+def test_consolidate_looks_at_one_namespace(client: TestClient) -> None:
+    for _ in range(2):
+        remember(client, "The build cache lives on the NAS", dedupe=False, scope={"namespace": "team"})
+    assert client.post("/v1/consolidate", json={}).json()["examined"] == 0
+    assert len(client.post("/v1/consolidate", json={"namespace": "team"}).json()["merges"]) == 1
+    problem(client.post("/v1/consolidate", json={"namespace": "?"}), 422, "invalid-input", "namespace")
+
+
 def test_stats_health_and_metrics(client: TestClient) -> None:
     remember(client, "One fact")
     client.post("/v1/recall", json={"query": "fact", "mode": "bm25"})

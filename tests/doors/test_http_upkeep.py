@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from recollect.domain.memory import Scope
 from recollect.doors.http import schedule
 from recollect.doors.http.door import Door
 from recollect.doors.http.events import Event
@@ -45,6 +46,7 @@ def test_consolidation_happens_only_when_the_settings_say_how_often(
     with open_memory(home) as engine:
         for _ in range(2):
             engine.remember("The build cache lives on the NAS", dedupe=False)
+            engine.remember("The team meets on Mondays", dedupe=False, scope=Scope("team"))
 
         async def jobs(door: Door) -> int:
             before = asyncio.all_tasks()
@@ -53,7 +55,7 @@ def test_consolidation_happens_only_when_the_settings_say_how_often(
 
         assert asyncio.run(jobs(Door(engine))) == 1
         engine.settings = replace(engine.settings, consolidate_hours=1e-9)
-        assert asyncio.run(_first(Door(engine), "consolidate")).data["merges"] == 1
+        assert asyncio.run(_first(Door(engine), "consolidate")).data["merges"] == 2, "all namespaces"
 
 
 def test_a_failing_job_is_tried_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

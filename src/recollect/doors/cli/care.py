@@ -38,13 +38,15 @@ def consolidate(
     ctx: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be merged.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="How many memories to look at, at most.")] = 10_000,
+    namespace: options.Namespace = options.NAMESPACE,
     now: options.Now = None,
 ) -> None:
     """Merge memories that say the same. Nothing is lost: what is kept supersedes the others."""
     run = current(ctx)
     with run.engine() as engine:
         with run.progress("comparing") as advance:
-            report = plain(engine.consolidate(dry_run=dry_run, now=now, limit=limit, progress=advance))
+            asked: dict[str, Any] = {"dry_run": dry_run, "now": now, "limit": limit, "namespace": namespace}
+            report = plain(engine.consolidate(**asked, progress=advance))
         if run.json:
             run.emit(report)
             return

@@ -170,6 +170,7 @@ class AskRequest(Narrowed):
 class ConsolidateRequest(Shape):
     dry_run: bool = Field(default=False, description="Only tell what would be merged.")
     limit: Whole = Field(default=10_000, ge=1, le=100_000)
+    namespace: Namespace = DEFAULT_NAMESPACE
 
 
 class RecollectRequest(Shape):

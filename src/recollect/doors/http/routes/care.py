@@ -44,7 +44,7 @@ async def change_settings(call: AtDoor, body: Changes) -> Response:
 @route(router, "POST", "/v1/consolidate", {200: ConsolidationAnswer})
 async def consolidate(call: AtDoor, body: ConsolidateRequest) -> Response:
     """Merge memories that say the same. Nothing is lost: what is kept supersedes the others."""
-    report = await call.run(lambda: call.engine.consolidate(dry_run=body.dry_run, limit=body.limit))
+    report = await call.run(lambda: call.engine.consolidate(**body.model_dump()))
     call.door.events.publish("consolidated", merges=len(report.merges), examined=report.examined, dry_run=body.dry_run)
     return reply(wire.plain(report))
 
