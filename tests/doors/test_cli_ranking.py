@@ -78,6 +78,26 @@ def test_live_settings_are_kept_and_used(cli: Any) -> None:
     assert (wrong.code, wrong.document["error"]["field"]) == (2, "keywordWeight")
 
 
+def test_settings_are_listed_also_where_the_store_cannot_be_opened(cli: Any, home: Path, tmp_path: Path) -> None:
+    """What is set wrong is found where it is set."""
+    other = tmp_path / "other.txt"
+    other.write_text("no store at all " * 400)
+    listed = cli("--store", str(other), "settings", "list")
+    assert (listed.code, "keywordWeight\t0\tstore" in listed.out, "profile\tbalanced" in listed.out) == (0, True, True)
+    assert "as the profiles have them" in listed.err
+    assert cli("--store", str(other), "settings", "get", "profile").out == "balanced\n"
+    assert cli("--store", str(other), "settings", "get", "keywordWeight").code == 1
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text('embedder = "nosuch"\n')
+    assert cli("settings", "list", "--json").document["configuration"]["embedder"] == "nosuch"
+
+
+def test_listing_settings_makes_no_store(cli: Any, home: Path) -> None:
+    assert cli("settings", "list", "--json").document["live"] == {"keywordWeight": 0.0, "semanticWeight": 1.0}
+    assert cli("settings", "get", "keywordWeight").out == "0\n"
+    assert list(home.glob("*.db*")) == []
+
+
 def test_settings_in_the_configuration(cli: Any, home: Path) -> None:
     assert cli("settings", "set", "profile", "two-stage").code == 0
     assert tomllib.loads((home / "config.toml").read_text()) == {"profile": "two-stage"}

@@ -153,12 +153,17 @@ class Session:
         except RecollectError as error:
             self.note(f"not recorded as seen: {error.message}")
 
+    @property
+    def has_store(self) -> bool:
+        """Whether the store is there already, as far as that can be seen without opening it."""
+        target = self.settings.store
+        return target == ":memory:" or "://" in target or Path(target).expanduser().exists()
+
     def _announce(self) -> None:
         """The first run tells where the store is, and how to get a model if there is none."""
-        target = self.settings.store
-        if target == ":memory:" or "://" in target or Path(target).expanduser().exists():
+        if self.has_store:
             return
-        self.note(f"new store: {target}  (choose another with --store or RECOLLECT_STORE)")
+        self.note(f"new store: {self.settings.store}  (choose another with --store or RECOLLECT_STORE)")
         self.note_missing_model()
 
     def note_missing_model(self) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect.domain.errors import InvalidInput
+from recollect.domain.errors import InvalidInput, RecollectError
 from recollect.doors.cli import config_file, options
 from recollect.doors.cli.session import Session, current, printable
 from recollect.doors.wire import plain
@@ -35,8 +35,12 @@ def register(app: typer.Typer) -> None:
 def list_settings(ctx: typer.Context) -> None:
     """All settings: those of the live profiles are kept in the store, the others in config.toml."""
     run = current(ctx)
-    with run.engine() as engine:
-        live, places = engine.live_settings(), _places(run)
+    places = _places(run)
+    try:
+        live = _live(run)
+    except RecollectError as error:
+        live = _unturned(run)
+        run.note(f"the settings in the store cannot be read, here they are as the profiles have them: {error.message}")
     if run.json:
         run.emit({"live": live, "configuration": places})
         return
@@ -48,8 +52,9 @@ def list_settings(ctx: typer.Context) -> None:
 def get(ctx: typer.Context, name: Name) -> None:
     """One setting's value."""
     run = current(ctx)
-    with run.engine() as engine:
-        known = {**engine.live_settings(), **_places(run)}
+    known = _places(run)
+    if name not in known:
+        known = {**_live(run), **known}
     if name not in known:
         raise _unknown(name, known)
     if run.json:
@@ -76,14 +81,27 @@ def set_setting(
         run.say(f"{name} = {changed}")
 
 
-def _turn(run: Session, name: str, value: str, places: dict[str, Any]) -> float:
-    """Set a knob that is kept in the store."""
+def _live(run: Session) -> dict[str, float]:
+    """The knobs as they stand; where there is no store yet, as the profiles have them."""
+    if not run.has_store:
+        return _unturned(run)
+    with run.engine(embedder="none") as engine:
+        return engine.live_settings()
+
+
+def _unturned(run: Session) -> dict[str, float]:
+    """The knobs as the profiles have them."""
     from recollect.profiles import knobs
 
+    return knobs.values({}, run.settings.profiles)
+
+
+def _turn(run: Session, name: str, value: str, places: dict[str, Any]) -> float:
+    """Set a knob that is kept in the store."""
     with run.engine() as engine:
         if name not in engine.live_settings():
             raise _unknown(name, {**engine.live_settings(), **places})
-        default = knobs.values({}, run.settings.profiles)[name]
+        default = _unturned(run)[name]
         return engine.change_settings({name: options.value_of(value) if value else default})[name]
 
 
