@@ -78,7 +78,9 @@ def test_live_settings_are_kept_and_used(cli: Any) -> None:
     assert (wrong.code, wrong.document["error"]["field"]) == (2, "keywordWeight")
 
 
-def test_settings_are_listed_also_where_the_store_cannot_be_opened(cli: Any, home: Path, tmp_path: Path) -> None:
+def test_settings_are_listed_also_where_the_store_cannot_be_opened(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is set wrong is found where it is set."""
     other = tmp_path / "other.txt"
     other.write_text("no store at all " * 400)
@@ -87,8 +89,8 @@ def test_settings_are_listed_also_where_the_store_cannot_be_opened(cli: Any, hom
     assert "as the profiles have them" in listed.err
     assert cli("--store", str(other), "settings", "get", "profile").out == "balanced\n"
     assert cli("--store", str(other), "settings", "get", "keywordWeight").code == 1
-    home.mkdir(exist_ok=True)
-    (home / "config.toml").write_text('embedder = "nosuch"\n')
+    cli("remember", "the crane lifts forty tons")
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "nosuch")
     assert cli("settings", "list", "--json").document["configuration"]["embedder"] == "nosuch"
 
 

@@ -30,6 +30,7 @@ PROJECT_FILES = {**FILES, "claude-code": (".claude/settings.json", ".mcp.json")}
 EXISTING = [
     '{\n  "model": "opus",\n  "hooks": {\n    "Stop": [\n      {"hooks": [{"command": "say ☃"}]}\n    ]\n  }\n}\n',
     "{}",
+    " \n",
     "{ }\n",
     "{\n}\n",
     '{"hooks": {}, "mcpServers": {}}',
@@ -200,6 +201,15 @@ def test_a_link_stays_a_link(user: Path, process: Run) -> None:
     assert link.is_symlink() and "recollect" in real.read_text()
     assert process("uninstall", "gemini").returncode == 0
     assert link.is_symlink() and real.read_text() == "{}\n"
+
+
+def test_a_store_of_this_shell_alone_is_told(user: Path, process: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks and server take theirs from the agent's environment, which may be another."""
+    assert b"RECOLLECT_HOME is set here" in process("install", "cursor").stderr
+    assert b"RECOLLECT_HOME" not in process("install", "cursor", "--quiet").stderr
+    monkeypatch.delenv("RECOLLECT_HOME")
+    assert b"set here" not in process("install", "cursor").stderr
+    assert b"--store is not written" in process("install", "cursor", "--store", "a.db").stderr
 
 
 def test_unknown_agents_are_told_the_known_ones(user: Path, process: Run) -> None:

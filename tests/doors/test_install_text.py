@@ -146,6 +146,38 @@ def test_only_our_own_commands_are_ours(line: Any, ours: bool) -> None:
     assert entries.is_ours(line, "claude") is ours
 
 
+OWN_SERVER = """{
+  "mcpServers": {
+    // for work
+    "recollect": {
+      "command": "/old/bin/recollect", /* moved */
+      "args": ["mcp", "--namespace", "work"],
+      "env": {"RECOLLECT_HOME": "/home/me/work"}
+    }
+  }
+}
+"""
+
+
+def test_what_was_added_to_our_server_by_hand_stays_when_it_is_brought_up_to_date() -> None:
+    new = entries.with_server(OWN_SERVER, "cursor", ["/new/bin/recollect"])
+    assert new == OWN_SERVER.replace("/old/bin", "/new/bin")
+    assert entries.with_server(new, "cursor", ["/new/bin/recollect"]) == new
+    module = entries.with_server(new, "cursor", ["/usr/bin/python", "-P", "-m", "recollect"])
+    read = jsontext.parse(module).value["mcpServers"]["recollect"]
+    assert read["args"] == ["-P", "-m", "recollect", "mcp", "--namespace", "work"]
+    assert (read["command"], read["env"]) == ("/usr/bin/python", {"RECOLLECT_HOME": "/home/me/work"})
+    assert "recollect" not in entries.without_server(module, "cursor")
+
+
+def test_what_was_added_to_our_toml_table_by_hand_stays_when_it_is_brought_up_to_date() -> None:
+    text = tomltext.with_table("", ("mcp_servers", "recollect"), entries.server("codex", ["/old/bin/recollect"]))
+    edited = text.replace('["mcp"]', '["mcp", "--namespace", "work"]\nstartup_timeout_sec = 20')
+    new = entries.with_toml_server(edited, "codex", ["/new/bin/recollect"])
+    assert new == edited.replace("/old/bin", "/new/bin")
+    assert tomltext.without_table(new) == ""
+
+
 def test_a_server_of_our_name_that_is_not_ours_is_left_alone() -> None:
     text = '{"mcpServers": {"recollect": {"command": "npx", "args": ["other"]}}}'
     assert entries.with_server(text, "claude", COMMAND) == text

@@ -106,7 +106,7 @@ def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note
     for one in changes:
         run.say(f"{one.action}: {one.path}" + (" (not written: --dry-run)" if dry_run and one in changed else ""))
     if note is not None and not dry_run:
-        for one in filter(None, (note if changed else "", _missing_parts())):
+        for one in filter(None, (note if changed else "", _missing_parts(), _told_of_store(run))):
             run.note(one)
 
 
@@ -117,6 +117,14 @@ def _missing_parts() -> str:
     parts = {"fastapi": "server", "uvicorn": "server", "mcp": "mcp"}
     missing = dict.fromkeys(extra for module, extra in parts.items() if find_spec(module) is None)
     return f"still needed: pip install 'recollect[{','.join(missing)}]'" if missing else ""
+
+
+def _told_of_store(run: Session) -> str:
+    """What chooses a store here and is not written into the agent's files: it is for the agent's own environment."""
+    if run.store:
+        return "--store is not written into the agent's files: set RECOLLECT_HOME where the agent is started"
+    names = [name for name in ("RECOLLECT_HOME", "RECOLLECT_STORE") if os.environ.get(name)]
+    return f"{' and '.join(names)} is set here: the agent must be started with it too" if names else ""
 
 
 def _project_folder() -> Path:

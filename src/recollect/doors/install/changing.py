@@ -54,11 +54,11 @@ def plan_install(targets: Sequence[Target]) -> list[Change]:
     made: list[Change] = []
     for target in targets:
         before = _read(target.path)
-        text = target.empty if before is None else before or target.empty
+        text = _begun(target, before)
         with _blaming(target.path):
             after = target.put(text)
             clean = before is not None and target.take(text) == text
-        made.append(Change(target.path, before, before if after == text and before else after, clean))
+        made.append(Change(target.path, before, before if after == text and before is not None else after, clean))
     return made
 
 
@@ -90,8 +90,8 @@ def _without(target: Target) -> Change:
     if before is None:
         return Change(target.path, None, None, False)
     with _blaming(target.path):
-        rest = target.take(before or target.empty)
-    if rest == (before or target.empty):
+        rest = target.take(_begun(target, before))
+    if rest == _begun(target, before):
         return Change(target.path, before, before, False)
     kept = _read(_backup(target.path.resolve()))
     if kept is not None:
@@ -102,9 +102,14 @@ def _without(target: Target) -> Change:
 def _gives(target: Target, kept: str, now: str) -> bool:
     """Whether the file is exactly what installing made of the kept one."""
     try:
-        return target.put(kept or target.empty) == now
+        return target.put(_begun(target, kept)) == now
     except (ValueError, RecollectError):
         return False
+
+
+def _begun(target: Target, text: str | None) -> str:
+    """The text to work on: a file that holds nothing but blanks is as good as none."""
+    return text if text is not None and text.strip("\ufeff \t\r\n") else target.empty
 
 
 def _is_leftover(text: str) -> bool:

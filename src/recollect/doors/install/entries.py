@@ -102,20 +102,24 @@ def server(agent: str, command: Sequence[str]) -> dict[str, Any]:
 
 
 def with_server(text: str, agent: str, command: Sequence[str]) -> str:
-    """The text with our MCP server; another server of that name is left alone."""
+    """The text with our MCP server, how it is called up to date; another server of that name is left alone."""
     wanted = server(agent, command)
-    root = _object(text)
-    there = jsontext.find(root, ("mcpServers", SERVER))
-    if there is not None:
-        same = there.value == wanted or not _is_own_server(there.value)
-        return text if same else jsontext.replaced(text, ("mcpServers", SERVER), wanted)
-    text = _with_container(text, ("mcpServers",), {})
-    return jsontext.appended(text, ("mcpServers",), SERVER, wanted)
+    there = jsontext.find(_object(text), ("mcpServers", SERVER))
+    if there is None:
+        text = _with_container(text, ("mcpServers",), {})
+        return jsontext.appended(text, ("mcpServers",), SERVER, wanted)
+    further = _further_words(there.value)
+    if further is None:
+        return text
+    for name, value in (("command", wanted["command"]), ("args", [*wanted["args"], *further])):
+        if there.value.get(name) != value:
+            text = jsontext.replaced(text, ("mcpServers", SERVER, name), value)
+    return text
 
 
 def without_server(text: str, _agent: str) -> str:
     there = jsontext.find(_object(text), ("mcpServers", SERVER))
-    if there is None or not _is_own_server(there.value):
+    if there is None or _further_words(there.value) is None:
         return text
     text = jsontext.removed(text, ("mcpServers", SERVER))
     return jsontext.removed(text, ("mcpServers",)) if _is_empty(text, ("mcpServers",)) else text
@@ -123,15 +127,22 @@ def without_server(text: str, _agent: str) -> str:
 
 def with_toml_server(text: str, agent: str, command: Sequence[str]) -> str:
     """Codex keeps its servers in TOML."""
-    return tomltext.with_table(text, ("mcp_servers", SERVER), server(agent, command))
+    wanted, path = server(agent, command), ("mcp_servers", SERVER)
+    there = tomltext.own_table(text, path)
+    if there is None:
+        return tomltext.with_table(text, path, wanted)
+    return tomltext.updated(text, path, {**wanted, "args": [*wanted["args"], *(_further_words(there) or ())]})
 
 
-def _is_own_server(value: Any) -> bool:
+def _further_words(value: Any) -> list[Any] | None:
+    """What somebody wrote behind `recollect mcp` in a server of ours, such as a namespace; None: it is not ours."""
     entry = cast(dict[str, Any], value) if isinstance(value, dict) else {}
     arguments = entry.get("args")
-    words = cast(list[object], arguments) if isinstance(arguments, list) else []
-    plain = [str(one) for one in (entry.get("command"), *words)]
-    return len(plain) > 1 and plain[-1] == "mcp" and PurePath(plain[-2].replace("\\", "/")).stem == "recollect"
+    words: list[Any] = [entry.get("command"), *(cast(list[Any], arguments) if isinstance(arguments, list) else [])]
+    for place, word in enumerate(words[1:], start=1):
+        if word == "mcp" and PurePath(str(words[place - 1]).replace("\\", "/")).stem == "recollect":
+            return words[place + 1 :]
+    return None
 
 
 def _own_hooks(text: str, agent: str, event: str) -> list[jsontext.Path]:

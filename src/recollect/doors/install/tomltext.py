@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -31,10 +32,36 @@ def with_table(text: str, path: Sequence[str], values: Mapping[str, str | list[s
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [BEGIN, f"[{'.'.join(path)}]", *(f"{name} = {_toml(value)}" for name, value in values.items()), END]
     gap = "" if not bare else newline if bare.endswith("\n") else newline * 2
-    result = bare + gap + newline.join(lines) + newline
-    if _at(parse(result), path) != dict(values):
-        raise Malformed(f"[{'.'.join(path)}] cannot be added")
-    return result
+    return _checked(bare + gap + newline.join(lines) + newline, path, values)
+
+
+def own_table(text: str, path: Sequence[str]) -> dict[str, Any] | None:
+    """What our table holds now; None where it is not there."""
+    found = _at(parse(text), path) if without_table(text) != text else None
+    return cast(dict[str, Any], found) if isinstance(found, dict) else None
+
+
+def updated(text: str, path: Sequence[str], values: Mapping[str, str | list[str]]) -> str:
+    """The text with these values in our table; whatever else stands there stays, to the character."""
+    held = own_table(text, path) or {}
+    start, end = text.find(BEGIN), text.find(END)
+    table = text[start:end]
+    for name, value in values.items():
+        if held.get(name) != value:
+            line = f"{name} = {_toml(value)}"
+            table = re.sub(rf"(?m)^{name}[ \t]*=[^\r\n]*", lambda _, line=line: line, table, count=1)
+    return _checked(text[:start] + table + text[end:], path, {**held, **values})
+
+
+def _checked(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
+    """The text, if it now says what it shall."""
+    try:
+        right = _at(parse(text), path) == dict(values)
+    except Malformed:
+        right = False
+    if not right:
+        raise Malformed(f"written so that [{'.'.join(path)}] cannot be put into it")
+    return text
 
 
 def without_table(text: str) -> str:
