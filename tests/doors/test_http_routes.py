@@ -85,6 +85,17 @@ def test_a_repeated_batch_with_a_key_writes_once(client: TestClient) -> None:
     assert [one["id"] for one in again] == [one["id"] for one in first]
 
 
+def test_a_wrong_field_is_told_by_its_name_in_words(client: TestClient) -> None:
+    """Not by the names that a validator gives to the kinds of value that were tried."""
+    huge = client.post("/v1/memories", json={"content": "x", "importance": "huge"})
+    told = "Input should be a valid number, or: Input should be 'high', 'medium' or 'low'"
+    assert problem(huge, 422, "invalid-input", "importance")["errors"] == [{"field": "importance", "message": told}]
+    kinds = client.post("/v1/recall", json={"query": "x", "type": [""]})
+    assert {one["field"] for one in problem(kinds, 422, "invalid-input", "type")["errors"]} == {"type", "type[0]"}
+    late = client.post("/v1/memories", json={"content": "x", "created_at": "yesterday"})
+    assert problem(late, 422, "invalid-input", "created_at")["detail"].startswith("created_at: 'yesterday' is not")
+
+
 def test_one_invalid_memory_keeps_the_whole_batch_out(client: TestClient) -> None:
     """The bad one stands behind more memories than one transaction takes."""
     batch = [{"content": f"Fact {one}"} for one in range(300)]

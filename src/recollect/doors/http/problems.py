@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -43,6 +44,10 @@ class Problem(Exception):
 
     def response(self) -> Response:
         return Response(render(self.document()), self.status, self.headers, MEDIA_TYPE)
+
+
+# How pydantic calls an alternative of a field that may be of several kinds.
+KIND = re.compile(r"constrained-\w+|function-.*|(?:literal|list|dict)\[.*\]|str|float|int|bool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,10 @@ def invalid_request(found: list[Mapping[str, Any]]) -> Problem:
     """What the shape of the request got wrong: the first place by name, all of them in `errors`, no value quoted."""
     if any(one["type"] == "json_invalid" for one in found):
         return Problem(400, "malformed", "the body is not JSON", "send one JSON object")
-    wrong = [{"field": _place(one["loc"]), "message": str(one["msg"])} for one in found[:20]]
+    messages: dict[str, list[str]] = {}
+    for one in found[:20]:
+        messages.setdefault(_place(one["loc"]), []).append(str(one["msg"]).removeprefix("Value error, "))
+    wrong = [{"field": place, "message": ", or: ".join(dict.fromkeys(told))} for place, told in messages.items()]
     first = wrong[0]
     return Problem(
         422, "invalid-input", f"{first['field']}: {first['message']}", "see /openapi.json",
@@ -98,9 +106,9 @@ def invalid_request(found: list[Mapping[str, Any]]) -> Problem:
 
 
 def _place(loc: tuple[Any, ...]) -> str:
-    """body.memories.0.content as memories[0].content."""
+    """body.memories.0.content as memories[0].content, without the kinds of value that were tried in one place."""
     text = ""
-    for step in loc[1:] if len(loc) > 1 else loc:
+    for step in [one for one in (loc[1:] if len(loc) > 1 else loc) if not KIND.fullmatch(str(one))]:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
     return text
 
