@@ -98,6 +98,18 @@ def test_wrong_usage_exits_2_with_one_line_and_the_next_step(cli: Any, args: lis
 
 
 @pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ("recall x --mode telepathy", "'--mode': 'telepathy' is not one of"),
+        ("models use nosuch", "recollect: 'nosuch' is neither a model's name"),
+        ("models use minilm-l6 --as reranker", "minilm-l6 cannot be used as reranker"),
+    ],
+)
+def test_wrong_usage_is_told_in_plain_words(cli: Any, args: str, told: str) -> None:
+    assert told in cli(*args.split()).err
+
+
+@pytest.mark.parametrize(
     "args", [["show", "nosuch"], ["forget", "nosuch", "--yes"], ["restore", "nosuch.db"], ["pin", "nosuch"]]
 )
 def test_a_failed_request_exits_1(cli: Any, args: list[str]) -> None:
@@ -141,6 +153,7 @@ def test_a_disk_that_is_full_gets_one_line(args: str, home: Path) -> None:
         command = [sys.executable, "-m", "recollect", *args.split(), "--quiet"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert (b"make room" in done.stderr) is args.startswith("list")
 
 
 def test_a_standard_output_that_is_closed_is_no_failure(home: Path) -> None:

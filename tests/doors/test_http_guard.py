@@ -95,6 +95,14 @@ def test_writes_need_the_json_content_type(client: TestClient, method: str, path
     assert client.request(method, path, headers=headers, content=b"{}").status_code == 415
 
 
+def test_a_wrong_token_is_told_from_none(client: TestClient) -> None:
+    """After a move of the home folder both are sent with the best of intentions."""
+    wrong = client.get("/healthz", headers={"Authorization": "Bearer another"}).json()
+    assert (wrong["type"], wrong["detail"]) == ("urn:recollect:problem:no-token", "this is not the daemon's token")
+    del client.headers["Authorization"]
+    assert client.get("/healthz").json()["detail"] == "a token is needed"
+
+
 def test_two_hosts_or_two_tokens_are_refused() -> None:
     guard = Guard(Other(), TOKEN)
     for double in ((b"host", b"evil.example"), (b"authorization", f"Bearer {TOKEN}".encode())):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import logging
 import os
 import sys
@@ -114,13 +115,17 @@ class Usage(RecollectError):
 def _as_usage(error: Exception) -> Usage:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "recollect"
-    message = cast(Any, error).format_message().rstrip(".")
+    message = cast(Any, error).format_message().rstrip(".").replace(": Value error, ", ": ")
     return Usage(message[:1].lower() + message[1:], f"see `{path} --help`")
+
+
+HINT_FOR_FILES = "check the path and its permissions"
 
 
 def _as_failure(error: OSError) -> RecollectError:
     place = f" {error.filename}" if error.filename else ""
-    return RecollectError(f"{error.strerror or error}{place}", "check the path and its permissions")
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return RecollectError(f"{error.strerror or error}{place}", "make room" if full else HINT_FOR_FILES)
 
 
 def _wants_json(args: list[str]) -> bool:

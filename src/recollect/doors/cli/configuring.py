@@ -40,8 +40,8 @@ def _absolute(value: str) -> str:
 
 
 def model_choice(value: str) -> str:
-    """A model as it is to be written: a folder by its whole path, a name or a URL as it is."""
-    return value if value in MODELS or value in WORDS else _absolute(value)
+    """A model as it is to be written: a folder by its whole path, a name, a URL or what is none of them as it is."""
+    return _absolute(value) if value not in (*MODELS, *WORDS) and Path(value).expanduser().exists() else value
 
 
 def _check_store(value: str, _: Settings) -> None:

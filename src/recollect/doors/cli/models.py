@@ -183,7 +183,7 @@ def use(
     natural: Role = "embedder" if known is None or known.is_embedder else "reranker"
     chosen: Role = role or natural
     if known is not None and chosen != natural:
-        raise InvalidInput(f"{model} is a {natural}, not a {chosen}", f"leave out --as {chosen}", "as")
+        raise InvalidInput(f"{model} cannot be used as {chosen}", f"leave out --as {chosen}", "as")
     choice = model_choice(model)
     settings = run.settings
     # Opening refuses what is not there, before anything is written down.

@@ -59,7 +59,7 @@ class Guard:
             return Problem(403, "foreign-origin", "pages of other origins get nothing here", "send no Origin header")
         is_open = method in ("GET", "HEAD") and path in self._public
         if not is_open and not self._knows(headers.getlist("authorization")):
-            return _unauthorized()
+            return _unauthorized("authorization" in headers)
         known = self._methods(path)
         expected = method in METHODS_WITH_BODY and (method in known or not known)
         if expected and not _is_json(headers.get("content-type", "")):
@@ -72,9 +72,9 @@ class Guard:
         return scheme.lower() == "bearer" and hmac.compare_digest(_digest(token.strip()), self._token)
 
 
-def _unauthorized() -> Problem:
+def _unauthorized(given: bool) -> Problem:
     hint = "send Authorization: Bearer with the token from the file `token` in recollect's home folder"
-    problem = Problem(401, "no-token", "a token is needed", hint)
+    problem = Problem(401, "no-token", "this is not the daemon's token" if given else "a token is needed", hint)
     problem.headers["WWW-Authenticate"] = 'Bearer realm="recollect"'
     return problem
 
