@@ -77,6 +77,14 @@ def test_a_head_outside_the_pool_is_not_followed_and_an_excluded_head_hides_what
 
 
 @pytest.mark.covers("prior.links")
+def test_a_chain_never_leads_out_of_the_memories_that_were_asked_for() -> None:
+    old, new = candidate("old"), candidate("new")
+    asked = replace(QUESTION, filter=Filter(only=frozenset({"old"})))
+    kept, dropped = redirect([old], pool(old, new, links=(supersedes("new", "old"),)), asked)
+    assert kept == [] and "not among" in dropped[0].reason
+
+
+@pytest.mark.covers("prior.links")
 def test_resolutions_are_attached_three_at_most() -> None:
     problem = candidate("problem")
     fixes = [Memory(f"fix{number}", "a fix") for number in range(5)]

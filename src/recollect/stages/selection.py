@@ -37,6 +37,9 @@ def redirect(candidates: Candidates, pool: Pool, question: Question) -> Selected
         head = chain_head(one.id, pool) if one.id in superseded else pool.memories[one.id]
         if head.id in question.filter.exclude:
             dropped.append(Dropped(one.id, "redirect", one.score, f"superseded by {head.id}, which is excluded"))
+        elif question.filter.only is not None and head.id not in question.filter.only:
+            reason = f"superseded by {head.id}, which is not among those asked for"
+            dropped.append(Dropped(one.id, "redirect", one.score, reason))
         elif head.id in taken:
             reason = f"superseded by {head.id}" if head.id != one.id else "already returned for what it supersedes"
             dropped.append(Dropped(one.id, "redirect", one.score, reason))
