@@ -272,15 +272,22 @@ class Engine(AbstractContextManager["Engine"]):
 
         While the prompt stays on the topic of the previous one, the old recollection stands, unless forced.
         """
-        moment = _moment(now) or _now()
-        before = recollection.read(self.settings.recollections, session)
+        moment, folder = _moment(now) or _now(), self.settings.recollections
+        before = recollection.read(folder, session)
         vector = self._prompt_vector(prompt) if topic_gate else ()
-        if before is not None and not force and topic_gate and recollection.same_topic(before.vector, vector):
+        model = None if self.embedder is None else self.embedder.id
+        asks = recollection.asked_of(self.settings.store, place(scope), model)
+        comparable = before is not None and before.asked == asks and topic_gate and not force
+        if before is not None and comparable and recollection.same_topic(before.vector, vector):
             return before, False
         asked = {**asked, "unasked": not force, "without_sensitive": True}
         answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
-        fresh = Recollection(session, moment.isoformat(), tuple(hit.id for hit in answer), answer.render(), vector)
-        recollection.write(self.settings.recollections, fresh)
+        quoted = [hit.memory for hit in answer]
+        ids = tuple(one.id for one in quoted)
+        fresh = Recollection(session, moment.isoformat(), ids, answer.render(), vector, asks)
+        recollection.write(folder, fresh)
+        if not recollection.still_quotable(quoted, self.store.records):
+            recollection.forget(folder, ids)
         return fresh, True
 
     def get(self, id: str) -> Memory:

@@ -1,7 +1,8 @@
 """Recollection files: the last answer of each session, on disk, for the moment when nobody can be asked.
 
 One file per session, written atomically, readable by its owner alone. It also remembers the topic: while the prompt
-stays on it, the old recollection stands. A forgotten memory takes the files that quote it with it.
+stays on it and asks the same memories, the old recollection stands. A forgotten memory takes the files that quote it
+with it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from math import sqrt
 from pathlib import Path
+
+from recollect.domain.memory import Memory, Scope
+from recollect.ports import Records
 
 TOPIC_COSINE = 0.85
 MAX_FILES = 1000
@@ -31,6 +35,22 @@ class Recollection:
     ids: tuple[str, ...]
     text: str
     vector: tuple[float, ...] = ()
+    asked: str = ""
+    """Which memories were asked, and whose the vector is (`asked_of`)."""
+
+
+def asked_of(store: str, scope: Scope, model: str | None) -> str:
+    """A digest of what must be equal for a recollection to stand: another scope has other memories, and vectors of two
+    models are never compared. It gives no password of a store's address away."""
+    return hashlib.sha256(repr((store, scope, model)).encode("utf-8", "replace")).hexdigest()
+
+
+def still_quotable(memories: Sequence[Memory], records: Records) -> bool:
+    """Whether nobody has forgotten, changed or hidden any of these memories meanwhile."""
+    found = {one.id: one for one in records.fetch([memory.id for memory in memories])}
+    return all(
+        one.id in found and found[one.id].content == one.content and not found[one.id].sensitive for one in memories
+    )
 
 
 def same_topic(before: tuple[float, ...], now: tuple[float, ...], threshold: float = TOPIC_COSINE) -> bool:
@@ -98,6 +118,7 @@ def _load(path: Path) -> Recollection | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         vector = tuple(float(one) for one in found["vector"])
-        return Recollection(found["session"], found["written_at"], tuple(found["ids"]), found["text"], vector)
+        asked = found.get("asked", "")
+        return Recollection(found["session"], found["written_at"], tuple(found["ids"]), found["text"], vector, asked)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,0 +1,70 @@
+"""A session's recollection: for whom it stands, and what may not stay in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect import Scope
+from recollect.encoders.fake import FakeEmbedder
+from recollect.engine import Engine
+from tests.engine.conftest import Open
+
+SHOP, FARM = Scope(project="shop"), Scope(project="farm")
+
+
+class OtherEmbedder(FakeEmbedder):
+    """The same vectors under another name: nothing but the name tells that they must not be compared."""
+
+    @property
+    def id(self) -> str:
+        return "other"
+
+
+def ask(engine: Engine, scope: Scope) -> tuple[str, bool]:
+    found, fresh = engine.recollect("deploy pipeline", "s1", scope=scope, profile="two-stage")
+    return found.text, fresh
+
+
+@pytest.mark.covers("two-stage.topic-gate")
+def test_a_recollection_stands_only_where_the_same_memories_are_asked(opened: Open) -> None:
+    engine = opened()
+    engine.remember("the deploy pipeline of the shop", scope=SHOP)
+    engine.remember("the deploy pipeline of the farm", scope=FARM)
+    engine.upkeep()
+    assert ask(engine, SHOP)[1] and not ask(engine, SHOP)[1]
+    text, fresh = ask(engine, FARM)
+    assert fresh and "farm" in text and "shop" not in text
+    assert ask(opened("other.db"), FARM) == ("", True)
+
+
+@pytest.mark.covers("two-stage.topic-gate", "more.model-change")
+def test_the_prompts_of_two_models_are_never_compared(opened: Open) -> None:
+    engine = opened()
+    engine.remember("the deploy pipeline of the shop", scope=SHOP)
+    engine.upkeep()
+    assert ask(engine, SHOP)[1] and not ask(engine, SHOP)[1]
+    assert ask(opened(embedder=OtherEmbedder()), SHOP)[1]
+
+
+@pytest.mark.covers("more.forget", "prior.sensitive")
+@pytest.mark.parametrize("change", [None, {"sensitive": True}, {"content": "the code was changed"}])
+def test_what_is_forgotten_or_hidden_while_a_recollection_is_made_does_not_stay_in_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, change: dict[str, object] | None
+) -> None:
+    id = engine.remember("the vault code of the office is marmalade").id
+    recall = engine.recall
+
+    def overtaken(query: str, **asked: Any) -> recollect.Recall:
+        answer = recall(query, **asked)
+        if change is None:
+            engine.forget(id)
+        else:
+            engine.update(id, **change)
+        return answer
+
+    monkeypatch.setattr(engine, "recall", overtaken)
+    engine.recollect("vault code", "s1", force=True)
+    assert list(engine.settings.recollections.iterdir()) == []
