@@ -105,6 +105,24 @@ def test_the_exact_bonus_goes_to_memories_that_hold_the_words_in_a_row() -> None
 
 
 @pytest.mark.covers("fusion.exact-bonus")
+@pytest.mark.parametrize(
+    ("word", "content", "held"),
+    [
+        ("straße", "Die Straße ist gesperrt", True),
+        ("straße", "DIE STRASSE IST GESPERRT", True),
+        ("café", "the cafe\u0301 at the corner", True),
+        ("c++", "we write C++, mostly", True),
+        ("日本", "日本語のメモ", True),
+        ("cat", "concatenate the strings", False),
+        ("port 80", "port 8080 is taken", False),
+    ],
+)
+def test_the_exact_bonus_is_for_whole_words_however_they_are_spelt(word: str, content: str, held: bool) -> None:
+    asked = replace(QUESTION, words=tuple(word.split()))
+    assert (exact(0.1, memory(content=content), asked, k=60) > 0.1) == held
+
+
+@pytest.mark.covers("fusion.exact-bonus")
 def test_the_exact_bonus_is_off_by_default() -> None:
     from recollect import profiles
 

@@ -5,13 +5,15 @@ Prior: (score, memory, question, **options) -> score. Add one: write the functio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from math import exp
 from typing import Annotated, Literal
 
-from recollect.domain.memory import Memory
+from recollect.domain.memory import Memory, same_text
 from recollect.domain.profile import Range
 from recollect.domain.question import Question, TimeWindow
+from recollect.domain.scripts import has_unspaced
 from recollect.stages import intent as intents
 
 Prior = Callable[..., float]
@@ -137,8 +139,12 @@ def exact(
     k: Annotated[float, Range(0, 10_000)] = 60.0,
 ) -> float:
     """A memory that holds the question's words one after the other gains bonus / (k + 1)."""
-    wanted = " ".join(question.words)
-    return score + bonus / (k + 1) if wanted and wanted in " ".join(memory.content.casefold().split()) else score
+    wanted, text = same_text(" ".join(question.words)), same_text(memory.content)
+    if not wanted or wanted not in text:
+        return score
+    # A word inside another is another word, except where words are not parted.
+    whole = has_unspaced(wanted) or re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", text)
+    return score + bonus / (k + 1) if whole else score
 
 
 PRIORS: Mapping[str, Prior] = {
