@@ -209,6 +209,9 @@ def test_time_speaker_and_role() -> None:
     asked = Question("q", NOW, words=("what", "did", "ann", "say"), window=TimeWindow(NOW - timedelta(days=4), NOW))
     assert speaker(1.0, memory, asked, bonus=0.1) == pytest.approx(1.1)
     assert speaker(1.0, memory, Question("q", NOW, words=("bob",))) == 1.0
+    nobody, somebody = (world.remember(name, "z", metadata={"speaker": name}) for name in (" ", "Weiß"))
+    assert speaker(1.0, nobody, asked) == 1.0
+    assert speaker(1.0, somebody, Question("q", NOW, words=("weiß",)), bonus=0.1) == pytest.approx(1.1)
     assert role(1.0, memory, asked, penalty=0.1) == pytest.approx(0.9)
     for exempt in (("you", "said"), ("how", "did", "we", "mend", "it"), ("our", "plan")):
         assert role(1.0, memory, Question("q", NOW, words=exempt)) == 1.0

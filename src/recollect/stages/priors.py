@@ -102,9 +102,9 @@ def temporal(
 def speaker(score: float, memory: Memory, question: Question, *, bonus: Factor = 0.1) -> float:
     """A memory of somebody whom the question names gains the bonus (metadata.speaker)."""
     name = memory.metadata.get("speaker")
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name.strip():
         return score
-    return score + bonus if name.split()[0].casefold() in question.words else score
+    return score + bonus if name.split()[0].lower() in question.words else score
 
 
 def role(
