@@ -22,7 +22,7 @@ from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import NotFound, StoreUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
 from recollect.domain.profile import Profile
-from recollect.domain.question import Mode, SortBy, check_page, check_request, narrowed, place, several, table
+from recollect.domain.question import Mode, SortBy, check_page, check_request, name_of, narrowed, place, several, table
 from recollect.domain.recall import Expanded, Recall
 from recollect.identity import new_id
 from recollect.legs.running import Tools
@@ -140,7 +140,7 @@ class Engine(AbstractContextManager["Engine"]):
             scope=scope or Scope(),
             source=source,
             key=key,
-            created_at=_moment(created_at),
+            created_at=created_at,
             pinned=pinned,
             sensitive=sensitive,
             metadata=metadata or {},
@@ -235,7 +235,8 @@ class Engine(AbstractContextManager["Engine"]):
         chosen, notes = self._profile(profile, options, rerank)
         chosen = profiles.withholding(chosen) if without_sensitive else chosen
         wanted = narrowed(
-            type=type, tags=tags, exclude=exclude, only=only, after=_moment(after), before=_moment(before),
+            type=type, tags=tags, exclude=exclude, only=only,
+            after=_moment(after, "after"), before=_moment(before, "before"),
             **pipeline.scope_of(self.store.records, chosen, place(scope), several(sessions, "sessions")),
         )  # fmt: skip
         question = parse(
@@ -273,10 +274,9 @@ class Engine(AbstractContextManager["Engine"]):
         While the prompt stays on the topic of the previous one, the old recollection stands, unless forced.
         """
         moment, folder = _moment(now) or _now(), self.settings.recollections
-        before = recollection.read(folder, session)
+        before = recollection.read(folder, name_of(session, "session"))
         vector = self._prompt_vector(prompt) if topic_gate else ()
-        model = None if self.embedder is None else self.embedder.id
-        asks = recollection.asked_of(self.settings.store, place(scope), model)
+        asks = recollection.asked_of(self.settings.store, place(scope), getattr(self.embedder, "id", None))
         comparable = before is not None and before.asked == asks and topic_gate and not force
         if before is not None and comparable and recollection.same_topic(before.vector, vector):
             return before, False
@@ -292,7 +292,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     def get(self, id: str) -> Memory:
         """One memory, as it is. Looking does not count as using."""
-        found = self.store.records.fetch([id])
+        found = self.store.records.fetch([name_of(id)])
         if not found:
             raise NotFound(f"there is no memory {id}", "ids come from recall, list or remember")
         return found[0]
@@ -320,11 +320,11 @@ class Engine(AbstractContextManager["Engine"]):
         cursor: str | None = None,
     ) -> list[Memory]:
         """Memories newest first, at most 1,000; `cursor` is the id of the last one of the previous page."""
-        check_page(limit)
+        check_page(limit, cursor)
         where = place(scope)
         wanted = narrowed(
-            type=type, tags=tags, after=_moment(after), before=_moment(before), namespace=where.namespace,
-            project=where.project, sessions=(where.session,) if where.session else (),
+            type=type, tags=tags, after=_moment(after, "after"), before=_moment(before, "before"),
+            namespace=where.namespace, project=where.project, sessions=(where.session,) if where.session else (),
         )  # fmt: skip
         return self.store.records.scan(wanted, limit=limit, after=cursor)
 
@@ -336,7 +336,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     def change_settings(self, changes: Mapping[str, Any]) -> dict[str, float]:
         """Turn knobs, all or none; effective on the next recall in every process that has the store open."""
-        accepted = knobs.checked(changes, self.settings.profiles)
+        accepted = knobs.checked(table(changes, "settings"), self.settings.profiles)
         self.store.records.write([SetSetting(name, value) for name, value in accepted.items()])
         return self.live_settings()
 
@@ -498,6 +498,6 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _moment(value: Time) -> datetime | None:
+def _moment(value: Time, field: str = "now") -> datetime | None:
     """A datetime or ISO 8601 text as UTC with milliseconds; naive times are UTC."""
-    return None if value is None else writing.as_moment(value)
+    return None if value is None else writing.as_moment(value, field)

@@ -64,7 +64,7 @@ def same_topic(before: tuple[float, ...], now: tuple[float, ...], threshold: flo
 def path_of(folder: Path, session: str) -> Path:
     """The session's file: a readable stem and a hash, so that no session name can leave the folder or collide."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", session)[:40].strip(".-") or "session"
-    return folder / f"{stem}-{hashlib.sha256(session.encode()).hexdigest()[:12]}.json"
+    return folder / f"{stem}-{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:12]}.json"
 
 
 def write(folder: Path, recollection: Recollection) -> Path:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -323,6 +324,11 @@ def test_times_are_accepted_as_text_or_datetime_and_kept_in_utc_with_millisecond
         {"aliases": ["pg"]},
         {"aliases": {"pg": 5}},
         {"aliases": {"pg": [5]}},
+        {"aliases": {5: "pg"}},
+        {"options": {5: 1}},
+        {"after": "some day"},
+        {"before": 5},
+        {"now": "some day"},
         {"type": 5},
         {"type": [5]},
         {"tags": [5]},
@@ -338,7 +344,7 @@ def test_bad_requests_are_typed_errors_with_a_field(engine: Engine, asked: dict[
         assert refused.value.hint and refused.value.field == next(iter(asked))
 
 
-@pytest.mark.parametrize("asked", [{"limit": 0}, {"limit": -1}, {"limit": 1001}, {"limit": "5"}, {"type": 5}])
+@pytest.mark.parametrize("asked", [{"limit": 0}, {"limit": 1001}, {"limit": "5"}, {"type": 5}, {"cursor": 5}])
 def test_a_page_is_never_silently_another_than_the_one_that_was_asked_for(
     engine: Engine, asked: dict[str, object]
 ) -> None:
@@ -435,6 +441,34 @@ def test_one_text_where_several_are_meant_is_refused_not_spelled_out(engine: Eng
             ask()
         assert (refused.value.field, bool(refused.value.hint)) == (field, True)
     assert engine.list() == []
+
+
+def test_what_is_of_another_kind_than_it_should_be_is_refused_with_its_field(engine: Engine) -> None:
+    library: Any = engine
+    asked: list[tuple[str, Callable[[], object]]] = [
+        *((field, ask) for wrong in (b"x", ["x"], None) for field, ask in (
+            ("id", lambda wrong=wrong: library.get(wrong)),
+            ("id", lambda wrong=wrong: library.expand(wrong)),
+            ("id", lambda wrong=wrong: library.update(wrong, pinned=True)),
+            ("source", lambda wrong=wrong: library.link(wrong, "see-also", "x")),
+            ("target", lambda wrong=wrong: library.link("x", "see-also", wrong)),
+            ("session", lambda wrong=wrong: library.recollect("prompt", wrong)),
+        )),
+        ("version", lambda: library.update(engine.remember("a fact").id, version="1", pinned=True)),
+        ("created_at", lambda: engine.remember("a fact", created_at="some day")),
+        ("drafts", lambda: library.remember_many(None)),
+        ("settings", lambda: library.change_settings(5)),
+        ("limit", lambda: library.consolidate(limit="5")),
+        ("limit", lambda: engine.consolidate(limit=0)),
+        ("lists", lambda: recollect.fuse([["a"]])),  # type: ignore[arg-type]
+        ("weights", lambda: recollect.fuse({"a": ["x"]}, weights=["a"])),  # type: ignore[arg-type]
+        ("equal", lambda: recollect.fuse({"a": ["x"]}, equal="rank")),  # type: ignore[arg-type]
+    ]  # fmt: skip
+    for field, ask in asked:
+        with pytest.raises(recollect.InvalidInput) as refused:
+            ask()
+        assert (refused.value.field, bool(refused.value.hint)) == (field, True)
+    assert engine.recollect("prompt", "half of a pair: \ud800")[1]
 
 
 def test_a_closed_memory_says_so(opened: Open) -> None:

@@ -133,10 +133,18 @@ def narrowed(
 
 
 def table(values: Mapping[str, Any] | None, field: str) -> Mapping[str, Any]:
-    """The pairs; none means none."""
-    if values is not None and not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"{field} must be a mapping", f"give {field} as a dictionary", field)
-    return values or {}
+    """The pairs, known by texts; none means none."""
+    pairs: Mapping[str, Any] = {} if values is None else values
+    if not isinstance(pairs, Mapping) or not all(isinstance(name, str) for name in pairs):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{field} must be a mapping of texts", f"give {field} as a dictionary", field)
+    return pairs
+
+
+def name_of(value: str, field: str = "id") -> str:
+    """The id or the name, which must be a text."""
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{field} must be a text", "ids come from recall, list or remember", field)
+    return value
 
 
 def place(scope: Scope | None) -> Scope:
@@ -160,9 +168,16 @@ def check_request(query: str, limit: int | None, mode: str, sort_by: str, budget
         _check_number(budget_tokens, None, "budget_tokens", "leave it out for no budget")
 
 
-def check_page(limit: int) -> None:
+def check_page(limit: int, cursor: str | None = None) -> None:
     """Refuse a page that nobody would get as it was asked for."""
     _check_number(limit, MAX_PAGE, "limit", "go on with the last id as cursor")
+    if cursor is not None:
+        name_of(cursor, "cursor")
+
+
+def check_amount(limit: int) -> None:
+    """Refuse to look at so few memories, or at no number of them."""
+    _check_number(limit, None, "limit", "leave it out for the usual number")
 
 
 def _check_number(value: int, most: int | None, field: str, hint: str) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum, inf
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.profile import Range
-from recollect.domain.question import several
+from recollect.domain.question import several, table
 from recollect.domain.ranking import Contribution, Fused, Hit, RankedList
 
 Fusion = Callable[..., list[Fused]]
@@ -132,10 +132,11 @@ def fuse(
     equal: Equal = "id",
 ) -> list[Fused]:
     """Reciprocal Rank Fusion of plain lists of ids, best first. Lists without a weight count 1."""
-    unknown = sorted(set(weights or {}) - set(lists))
-    if unknown:
+    lists, given = table(lists, "lists"), table(weights, "weights")
+    if unknown := sorted(set(given) - set(lists)):
         raise InvalidInput(f"a weight is given for {unknown[0]!r}, which is no list", f"lists: {', '.join(lists)}")
-    given = weights or {}
+    if equal not in (allowed := get_args(Equal)):
+        raise InvalidInput(f"unknown equal {equal!r}", f"allowed: {', '.join(allowed)}", "equal")
     for name, number in (*given.items(), ("k", k)):
         if not isinstance(number, int | float) or not 0 <= number < inf:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{name} must be a number of at least 0, not {number!r}", "weights are usually 1, k 60")

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from recollect.domain.errors import ModelUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, EPISODE, Memory, same_text
-from recollect.domain.question import Filter
+from recollect.domain.question import Filter, check_amount
 from recollect.ports import Embedder, Store
 from recollect.stages import similarity
 from recollect.stages.merging import may_be_one, worth
@@ -54,6 +54,7 @@ def consolidate(
     The best is pinned, else the most trusted, else the newest; a pinned memory never steps behind another. At most
     `limit` memories are looked at. With an embedder, word families and acronyms are bridged where cosine agrees.
     """
+    check_amount(limit)
     buckets: dict[Bucket, list[str]] = defaultdict(list)
     examined, cursor = 0, after
     while examined < limit:

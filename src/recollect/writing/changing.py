@@ -10,6 +10,7 @@ from typing import Any
 from recollect.domain.changes import AddLink, Erase, Put
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.memory import LINK_TYPES, Link, Memory
+from recollect.domain.question import name_of
 from recollect.ports import LinkIndex, Store
 from recollect.writing.drafts import Draft, WritePolicy, as_moment, to_memory
 
@@ -31,6 +32,8 @@ def update(
             f"there is no field {unknown[0]!r} to change", f"allowed: {', '.join(CHANGEABLE)}", unknown[0]
         )
     existing = _existing(store, id)
+    if version is not None and not isinstance(version, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("version must be a whole number", "take it from the memory as it was read", "version")
     if version is not None and version != existing.version:
         raise Conflict(
             f"memory {id} is at version {existing.version}, not {version}", "read it again and repeat the change", id
@@ -63,7 +66,7 @@ def link(store: Store, source: str, type: str, target: str, *, now: datetime) ->
     """Connect two memories of one namespace. Idempotent; a chain of supersedes never closes into a circle."""
     if type not in LINK_TYPES:
         raise InvalidInput(f"{str(type)[:40]!r} is not a link", f"allowed: {', '.join(LINK_TYPES)}", "type")
-    if source == target:
+    if name_of(source, "source") == name_of(target, "target"):
         raise InvalidInput("a memory cannot be linked to itself", "give two different ids", "target")
     made = Link(source, type, target, as_moment(now))
     if type == "supersedes" and store.links is not None and _supersedes(store.links, target, source):
@@ -73,7 +76,7 @@ def link(store: Store, source: str, type: str, target: str, *, now: datetime) ->
 
 
 def _existing(store: Store, id: str) -> Memory:
-    found = store.records.fetch([id])
+    found = store.records.fetch([name_of(id)])
     if not found:
         raise NotFound(f"there is no memory {id}", "ids come from recall, list or remember")
     return found[0]

@@ -85,6 +85,8 @@ def remember_many(
 
     InvalidInput names the position of the draft; the batches before it are stored, its own is not.
     """
+    if not isinstance(drafts, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("drafts must be a list of drafts", 'such as [recollect.Draft("the text")]', "drafts")
     receipts: list[Receipt] = []
     waiting = iter(drafts)
     while chunk := list(islice(waiting, batch)):
