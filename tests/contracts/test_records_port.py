@@ -14,7 +14,7 @@ from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.memory import EPOCH, Link
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
-from recollect.ports import Lookup, Store, VectorIndex
+from recollect.ports import Lookup, ScanOrder, Store, VectorIndex
 
 
 def refuses(store: Store, change: Put) -> Conflict:
@@ -347,6 +347,13 @@ def test_a_page_after_a_lost_memory_goes_on_by_id_only(store: Store) -> None:
         for order in ("created_at", "accessed_at"):
             with pytest.raises(NotFound):
                 store.records.scan(ALL, order=order, after=lost)
+
+
+@pytest.mark.parametrize("order", ["created_at", "accessed_at"])
+def test_a_page_after_what_can_be_no_id_is_refused(store: Store, order: ScanOrder) -> None:
+    put(store, note("a"))
+    with pytest.raises((InvalidInput, NotFound)):
+        store.records.scan(ALL, order=order, after="half of a pair: \ud800")
 
 
 @pytest.mark.covers("two-stage.pool")

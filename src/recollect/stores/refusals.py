@@ -15,6 +15,11 @@ MAX_PASSAGES = 1 << PASSAGE_BITS
 """So many passages a memory can have: a store may number them in so many bits."""
 
 
+def half_a_character() -> InvalidInput:
+    """A text that has no UTF-8 can neither be stored nor looked for."""
+    return InvalidInput("a text holds half a character (a lone surrogate)", "send valid Unicode")
+
+
 def check_version(change: Put, held: tuple[str, int] | None) -> None:
     """A new memory needs a free id, a replaced one its namespace and version; `held` is what is there now."""
     id = change.memory.id

@@ -19,6 +19,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.domain.errors import Conflict, Corrupt, InvalidInput, RecollectError, StoreUnavailable, Timeout
 from recollect.stores.postgres.address import Address
+from recollect.stores.refusals import half_a_character
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Answer = TypeVar("Answer")
@@ -384,7 +385,7 @@ def translated() -> Generator[None]:
     except psycopg.Error as error:
         raise translate(error) from error
     except UnicodeEncodeError as error:
-        raise InvalidInput("a text holds half a character (a lone surrogate)", "send valid Unicode") from error
+        raise half_a_character() from error
 
 
 def translate(error: psycopg.Error) -> RecollectError:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 import apsw
 
 from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
+from recollect.stores.refusals import half_a_character
 from recollect.stores.sqlite.derived import add_functions
 
 PAGE_BYTES = 8192
@@ -73,9 +74,11 @@ def require_safe_sqlite(version: str) -> None:
     )
 
 
-def translate(error: apsw.Error | UnicodeDecodeError) -> RecollectError:
+def translate(error: apsw.Error | UnicodeError) -> RecollectError:
     """Our name for what SQLite reports; the message carries no SQL and no path. Texts that are no UTF-8 are damage."""
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
+    if isinstance(error, UnicodeEncodeError):
+        return half_a_character()
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeError):
         return Corrupt("the store's file is damaged or is no recollect store", "run doctor, or restore a backup")
     if isinstance(error, apsw.FullError):
         return StoreUnavailable("the disk is full", "free some space; nothing of this write was kept")
@@ -95,7 +98,7 @@ def translated() -> Generator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield
-    except (apsw.Error, UnicodeDecodeError) as error:
+    except (apsw.Error, UnicodeError) as error:
         raise translate(error) from error
 
 

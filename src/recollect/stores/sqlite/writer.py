@@ -290,11 +290,9 @@ def _one_by_one(group: Sequence[Job], writing: Writing) -> Ledger:
 
 
 def _own(error: BaseException) -> BaseException:
-    if isinstance(error, UnicodeEncodeError):
-        return InvalidInput("a text holds half a character (a lone surrogate)", "send valid Unicode")
     if isinstance(error, OverflowError):
         return InvalidInput("a number or time is out of range", "use 64-bit numbers and years 1 to 9999")
-    if isinstance(error, apsw.Error | UnicodeDecodeError):
+    if isinstance(error, apsw.Error | UnicodeError):
         return translate(error)
     return error
 
