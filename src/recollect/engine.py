@@ -30,7 +30,7 @@ from recollect.ports import Embedder, EmbeddingProgress, Extractor, Finding, Rer
 from recollect.profiles import knobs
 from recollect.recollection import Recollection
 from recollect.settings import Settings
-from recollect.stages.markers import Marker, markers
+from recollect.stages.markers import markers
 from recollect.stages.parse import parse
 from recollect.worker import Worker
 
@@ -157,22 +157,21 @@ class Engine(AbstractContextManager["Engine"]):
         self._worker.wake()
         return receipts
 
-    def capture(self, text: str, *, scope: Scope | None = None, source: str = "", now: Time = None) -> list[Receipt]:
-        """Remember what an agent's output marks: `[MEMORY]` lines and phrasings such as "Decision: …"."""
-        found: Sequence[Marker] = markers(text)
+    def capture(
+        self, text: str, *, scope: Scope | None = None, source: str = "", tags: Sequence[str] = (),
+        importance: float | str = 0.5, created_at: Time = None, pinned: bool = False, sensitive: bool = False,
+        metadata: Mapping[str, Any] | None = None, dedupe: bool = True, now: Time = None,
+    ) -> list[Receipt]:  # fmt: skip
+        """Remember what an agent's output marks: `[MEMORY]` lines and phrasings such as "Decision: …".
+
+        Type and confidence are those of each mark; its own tags come before the given ones.
+        """
+        given = (importance, scope or Scope(), source, None, created_at, pinned, sensitive, metadata or {}, True)
         drafts = [
-            writing.Draft(
-                content=one.content,
-                type=one.type,
-                tags=one.tags,
-                confidence=one.confidence,
-                scope=scope or Scope(),
-                source=source,
-                captured=True,
-            )
-            for one in found
+            writing.Draft(one.content, one.type, (*one.tags, *several(tags, "tags")), one.confidence, *given)
+            for one in markers(text)
         ]
-        return self.remember_many(drafts, now=now)
+        return self.remember_many(drafts, dedupe=dedupe, now=now)
 
     def update(self, id: str, *, version: int | None = None, now: Time = None, **changes: Any) -> Memory:
         """Change fields of a memory; with `version`, only if nobody changed it meanwhile (Conflict)."""

@@ -67,6 +67,37 @@ def test_markers_in_standard_input_are_memories_and_the_rest_is_not(cli: Any) ->
     assert memory["scope"]["project"] == "shop"
 
 
+@pytest.mark.covers("budget.marker", "prior.sensitive")
+def test_markers_in_standard_input_get_what_the_command_line_says_besides(cli: Any) -> None:
+    """Type and confidence are the marker's; nothing else that was asked for may be dropped, least of all secrecy."""
+    text = "1. [MEMORY] type=gotcha tags=db: The pool has only 20 connections\nDecision: we keep the daemon small\n"
+    asked = (
+        "--sensitive",
+        "--pin",
+        "--tag",
+        "x",
+        "--created-at",
+        "2020-01-01",
+        "--importance",
+        "high",
+        "--meta",
+        "a=1",
+    )
+    receipts = cli("remember", "-", *asked, "--json", input=text).document["receipts"]
+    first, second = (cli("show", one["id"], "--json").document for one in receipts)
+    assert (first["type"], first["tags"], first["confidence"]) == ("gotcha", ["db", "x"], 0.8)
+    assert (second["type"], second["tags"], second["confidence"]) == ("decision", ["x"], 0.6)
+    for one in (first, second):
+        assert one["sensitive"] and one["pinned"] and one["importance"] == 0.9 and one["metadata"] == {"a": 1}
+        assert one["created_at"] == "2020-01-01T00:00:00Z"
+
+
+@pytest.mark.covers("budget.marker")
+def test_what_is_no_marker_is_a_line_like_any_other(cli: Any) -> None:
+    ran = cli("remember", "-", "--json", input="[memory] in small letters\nthe [MEMORY] in the middle\n")
+    assert ran.document["counts"] == {"added": 2}
+
+
 def test_standard_input_takes_no_key(cli: Any) -> None:
     assert cli("remember", "-", "--key", "k", input="x\n").code == 2
 

@@ -92,6 +92,11 @@ def markers(text: str) -> tuple[Marker, ...]:
     return tuple(found.values())[:MAX_MARKERS]
 
 
+def is_marked(text: str) -> bool:
+    """Whether any line carries an explicit marker, so that what is said besides is not meant."""
+    return any(_MARKER.match(line, _start(line)) for line in text.splitlines())
+
+
 def _open_lines(text: str) -> Iterator[str]:
     """The lines that are the agent's own words: outside code fences and outside what we rendered."""
     code_fence = ""
@@ -115,9 +120,14 @@ def _open_lines(text: str) -> Iterator[str]:
             yield line
 
 
-def _from_line(line: str) -> Iterator[Marker]:
+def _start(line: str) -> int:
+    """Where a line begins behind its bullets, numbers and emphasis."""
     decoration = _DECORATION.match(line)
-    start = decoration.end() if decoration else 0
+    return decoration.end() if decoration else 0
+
+
+def _from_line(line: str) -> Iterator[Marker]:
+    start = _start(line)
     if marker := _MARKER.match(line, start):
         yield from _explicit(line, marker.end())
     elif label := _LABEL.match(line, start):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from recollect.domain.memory import Receipt
     from recollect.engine import Engine
 
-MARKER = re.compile(r"^\s*(?:[-*>]\s*)?\[MEMORY\]", re.MULTILINE | re.IGNORECASE)
+OF_MARKERS = ("type", "confidence")
+"""What a marker says itself."""
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 
 ABOUT_ACTIONS = {
@@ -64,7 +64,7 @@ def remember(
     """Store a memory. It is safe on disk when this returns, and found by words at once.
 
     With `-`, standard input is read: where it holds [MEMORY] markers (an agent's output) only what is marked is
-    remembered, otherwise every line is one memory.
+    remembered, with the type and the confidence of each marker; otherwise every line is one memory.
     """
     run = current(ctx)
     shared: dict[str, Any] = {
@@ -97,10 +97,12 @@ def remember(
 
 def _many(run: Session, engine: Engine, text: str, shared: dict[str, Any], dedupe: bool, wait: bool) -> None:
     """Lines or markers; one receipt each."""
+    from recollect.stages.markers import is_marked
     from recollect.writing import Draft, as_moment, to_memory
 
-    if MARKER.search(text):
-        receipts: Sequence[Receipt] = engine.capture(text, scope=shared["scope"], source=shared["source"])
+    if is_marked(text):
+        besides = {name: value for name, value in shared.items() if name not in OF_MARKERS}
+        receipts: Sequence[Receipt] = engine.capture(text, dedupe=dedupe, **besides)
     else:
         created_at = None if shared["created_at"] is None else as_moment(shared["created_at"])
         fixed: dict[str, Any] = {**shared, "created_at": created_at}
