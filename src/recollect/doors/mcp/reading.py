@@ -156,12 +156,12 @@ class Reading:
         """
         if cursor is not None:
             self._door.own(cursor)
-        page = self._door.engine.list(
+        found = self._door.engine.list(
             scope=self._door.scope(project, session), type=type, tags=tuple(tags or ()), after=after, before=before,
-            limit=limit, cursor=cursor,
+            limit=limit + 1, cursor=cursor,
         )  # fmt: skip
-        seen = [views.visible(one) for one in page]
-        following = page[-1].id if len(page) == limit else None
+        seen = [views.visible(one) for one in found[:limit]]
+        following = seen[-1].id if len(found) > limit else None
         document: dict[str, Any] = {
             "memories": [views.shortened(wire.memory_to_dict(one)) for one in seen],
             "next_cursor": following,
