@@ -23,6 +23,8 @@ PREFERENCES = [
     "any advice on hiking boots",
     "Do you have any suggestions?",
     "recommend me something to watch",
+    "Suggest something",
+    "suggest us restaurants",
     "tips for sleeping better",
     "what should I cook tonight",
 ]

@@ -65,8 +65,8 @@ _COMPILED = {
 # Frequent short words of English and of the languages most often mixed with it: the larger count decides.
 _ENGLISH_WORDS = (
     "the a an of to in on at for with from is are was were be been do does did have has had can could would should "
-    "will i my me we our you your he she they their it this that what which who when where why how many much any some "
-    "and or not about"
+    "will i my me we us our you your he she they their it this that what which who when where why how many much any "
+    "some something and or not about"
 )
 _FOREIGN_WORDS = (
     "der das den dem ein eine einen und nicht ich mein meine wie wann wo wer warum ist sind für mit von zu "
