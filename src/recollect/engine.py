@@ -147,6 +147,7 @@ class Engine(AbstractContextManager["Engine"]):
         )
         policy = self.policy if dedupe else replace(self.policy, dedupe=False)
         receipt = writing.remember(self.store, draft, id=new_id(), now=_moment(now) or _now(), policy=policy)
+        recollection.hide(self.settings.recollections, [receipt], self.store.records)
         self._worker.wake()
         return receipt
 
@@ -154,6 +155,7 @@ class Engine(AbstractContextManager["Engine"]):
         """Store many memories, a bounded batch per transaction; the order of the receipts is that of the drafts."""
         policy = self.policy if dedupe else replace(self.policy, dedupe=False)
         receipts = writing.remember_many(self.store, drafts, new_id=new_id, now=_moment(now) or _now(), policy=policy)
+        recollection.hide(self.settings.recollections, receipts, self.store.records)
         self._worker.wake()
         return receipts
 

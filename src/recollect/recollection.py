@@ -19,7 +19,7 @@ from datetime import datetime
 from math import sqrt
 from pathlib import Path
 
-from recollect.domain.memory import Memory, Scope
+from recollect.domain.memory import Memory, Receipt, Scope
 from recollect.ports import Records
 
 TOPIC_COSINE = 0.85
@@ -99,6 +99,14 @@ def forget(folder: Path, ids: Iterable[str]) -> int:
             path.unlink(missing_ok=True)
             gone += 1
     return gone
+
+
+def hide(folder: Path, receipts: Iterable[Receipt], records: Records) -> None:
+    """Remove every recollection that quotes what a write has just made sensitive."""
+    merged = [receipt.id for receipt in receipts if receipt.action == "merged"]
+    hidden = [memory.id for memory in records.fetch(merged) if memory.sensitive] if merged else []
+    if hidden:
+        forget(folder, hidden)
 
 
 def prune(folder: Path, before: datetime) -> int:

@@ -68,3 +68,20 @@ def test_what_is_forgotten_or_hidden_while_a_recollection_is_made_does_not_stay_
     monkeypatch.setattr(engine, "recall", overtaken)
     engine.recollect("vault code", "s1", force=True)
     assert list(engine.settings.recollections.iterdir()) == []
+
+
+@pytest.mark.covers("prior.sensitive")
+@pytest.mark.parametrize("many", [False, True])
+def test_what_is_remembered_again_as_sensitive_leaves_the_recollections_that_quote_it(
+    engine: Engine, many: bool
+) -> None:
+    text = "the vault code of the office is marmalade"
+    engine.remember(text)
+    engine.recollect("vault code", "s1", force=True)
+    engine.remember(text, confidence=0.9)
+    assert list(engine.settings.recollections.iterdir())
+    if many:
+        engine.remember_many([recollect.Draft(text, sensitive=True)])
+    else:
+        engine.remember(text, sensitive=True)
+    assert list(engine.settings.recollections.iterdir()) == []
