@@ -333,7 +333,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     def live_settings(self, profile: str | None = None) -> dict[str, float]:
         """The knobs of the profiles that have some (or of one), with their current values."""
-        return knobs.values(self.store.care.settings(), self.settings.profiles, profile)
+        return knobs.values(self.store.care.settings(), self.settings.profiles, profile, self.settings.episodes_profile)
 
     def change_settings(self, changes: Mapping[str, Any]) -> dict[str, float]:
         """Turn knobs, all or none; effective on the next recall in every process that has the store open."""

@@ -239,6 +239,17 @@ def test_live_settings_are_checked_persisted_and_effective_on_the_next_recall(op
     assert opened().live_settings()["keywordWeight"] == 1.0
 
 
+@pytest.mark.covers("live.settings")
+def test_a_profile_of_ones_own_with_the_same_knobs_does_not_show_its_weights_as_those_in_use(opened: Open) -> None:
+    engine = opened()
+    engine.settings.profiles.mkdir(parents=True)
+    for name in ("a-mine", "mine"):
+        own = engine.settings.profiles / f"{name}.toml"
+        own.write_text('extends = "live-weights"\n[legs.lexical]\nweight = 3.0\n')
+    assert engine.live_settings() == {"semanticWeight": 1.0, "keywordWeight": 0.0}
+    assert engine.live_settings("mine") == {"semanticWeight": 1.0, "keywordWeight": 3.0}
+
+
 @pytest.mark.covers("live.scope")
 def test_a_session_widens_to_its_project_where_it_has_one(engine: Engine) -> None:
     def note(word: str, project: str | None, session: str) -> None:

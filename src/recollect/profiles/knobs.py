@@ -11,10 +11,15 @@ from recollect.domain.profile import LiveSetting, Profile
 from recollect.profiles.loading import load, names
 
 
-def values(stored: Mapping[str, Any], folder: Path | None, profile: str | None = None) -> dict[str, float]:
-    """Every knob (of one profile, or of all) with its stored value, or the profile's own."""
+def values(
+    stored: Mapping[str, Any], folder: Path | None, profile: str | None = None, in_use: str = ""
+) -> dict[str, float]:
+    """Every knob (of one profile, or of all) with its stored value, or the profile's own.
+
+    Where several profiles have a knob, it is that of the profile `in_use`.
+    """
     found: dict[str, float] = {}
-    for one in _profiles(folder, profile):
+    for one in sorted(_profiles(folder, profile), key=lambda one: one.name == in_use):
         for knob in one.settings:
             found[knob.name] = float(stored.get(knob.name, _value_at(one, knob.sets)))
     return found
