@@ -7,6 +7,7 @@ import math
 import apsw
 import pytest
 
+from recollect.domain.errors import InvalidInput
 from recollect.domain.question import Filter
 from tests.world import World, ids, scores
 
@@ -108,6 +109,26 @@ def test_at_most_five_within_500_tokens_of_four_characters() -> None:
     answer = long.ask("token-budget", "checkpoint")
     assert len(answer) == 3 and sum(len(hit.content) / 4 for hit in answer) <= 500
     assert [one.stage for one in answer.dropped] == ["budget"]
+
+
+@pytest.mark.covers("budget.tokens")
+def test_a_counter_of_ones_own_counts_the_budget() -> None:
+    """A tokeniser's own count, where a budget must be exact."""
+    world = World()
+    for place in range(5):
+        world.remember(f"s{place}", f"checkpoint topic{place} note{place}", degrees=float(place))
+
+    def words(text: str) -> int:
+        return len(text.split())
+
+    asked = {"select.budget.counter": words, "select.budget.tokens_limit": 6}
+    answer = world.ask("token-budget", "checkpoint", options=asked)
+    assert len(answer) == 2 and all("3 tokens" in one.reason for one in answer.dropped)
+    for wrong in ("words", 5):
+        with pytest.raises(InvalidInput, match="must be one of 'quarter', 'estimate'"):
+            world.ask("token-budget", "checkpoint", options={"select.budget.counter": wrong})
+    with pytest.raises(InvalidInput):
+        world.ask("token-budget", "checkpoint", options={"select.budget.overflow": words})
 
 
 @pytest.mark.covers("budget.render")

@@ -59,6 +59,8 @@ def converted(value: Any, hint: Any, path: str) -> Any:
                 raise Wrong(path, f"must lie between {note.minimum:g} and {note.maximum:g}, not {value!r}")
         return value
     if origin in (Union, UnionType):
+        if callable(value) and takes_function(hint):
+            return value
         return converted(value, next(one for one in get_args(hint) if one is not NoneType), path)
     if origin is Literal:
         if value not in get_args(hint):
@@ -69,6 +71,11 @@ def converted(value: Any, hint: Any, path: str) -> Any:
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return _converted_list(value, get_args(hint), path)
     return _plain(value, hint, path)
+
+
+def takes_function(hint: Any) -> bool:
+    """Whether an option may be a function, which only a request can bring."""
+    return any(get_origin(one) is Callable for one in get_args(hint))
 
 
 def _converted_table(value: Any, inner: Any, path: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from recollect.domain.profile import Range
 from recollect.legs import LEGS
 from recollect.legs.spelling import meant
 from recollect.profiles import certainty
-from recollect.profiles.checking import options_of
+from recollect.profiles.checking import options_of, takes_function
 from recollect.profiles.loading import ASKED, builtin_names, load
 from recollect.stages.fusion import FUSIONS
 from recollect.stages.ladder import RUNGS
@@ -183,7 +183,8 @@ def _allowed(hint: Any) -> str:
         limits = next((note for note in notes if isinstance(note, Range)), None)
         return _allowed(inner) + (f", {limits.minimum:g} to {limits.maximum:g}" if limits else "")
     if origin in (Union, UnionType):
-        return _allowed(next(one for one in get_args(hint) if one is not NoneType))
+        allowed = _allowed(next(one for one in get_args(hint) if one is not NoneType))
+        return f"{allowed}, or a function in `options` of the library's `recall`" if takes_function(hint) else allowed
     if origin is Literal:
         return " or ".join(f'`"{one}"`' for one in get_args(hint))
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -129,18 +129,19 @@ def budget(
     question: Question,
     *,
     tokens_limit: Annotated[int, Range(1, 1_000_000)] | None = None,
-    counter: Literal["quarter", "estimate"] = "quarter",
+    counter: Literal["quarter", "estimate"] | tokens.Counter = "quarter",
     overflow: Literal["stop", "skip"] = "stop",
 ) -> Selected:
     """As many as fit into the token budget, best first.
 
     "stop" ends at the first that does not fit, "skip" goes on to smaller ones. A memory longer than the whole
-    budget is cut to its best passage, at sentence ends, so that one long page cannot silence the answer.
+    budget is cut to its best passage, at sentence ends, so that one long page cannot silence the answer. A request may
+    bring a counter of its own, such as a tokeniser's, for which more text never costs less.
     """
     limit = question.budget_tokens or tokens_limit
     if limit is None:
         return list(candidates), []
-    count = tokens.COUNTERS[counter]
+    count = counter if callable(counter) else tokens.COUNTERS[counter]
     kept: list[Candidate] = []
     dropped: list[Dropped] = []
     left, full = limit, False
