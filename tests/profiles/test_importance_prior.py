@@ -8,6 +8,7 @@ import pytest
 
 from recollect import profiles
 from recollect.domain.errors import StoreUnavailable
+from recollect.encoders.fake import FakeReranker
 from tests.world import HandEmbedder, World, counted, ids, scores
 
 
@@ -181,6 +182,17 @@ def test_the_reranker_is_off_unless_switched_on() -> None:
     world.remember("b", "retry budget")
     world.reranker = object()
     assert world.ask("importance-prior", "retry").trace.rerank.skipped == "off"
+
+
+@pytest.mark.covers("prior.rerank")
+def test_the_reranker_is_behind_its_own_switch_alone() -> None:
+    """The shortcut where the legs agree is another system's: whoever switches this reranker on is heard."""
+    world = World()
+    for place, id in enumerate(("a", "b", "c")):
+        world.remember(id, "retry " * (3 - place), degrees=float(place))
+    world.reranker = FakeReranker()
+    answer = world.ask("importance-prior", "retry", options={"rerank.enabled": True})
+    assert answer.trace.unanimity and answer.trace.rerank.used
 
 
 @pytest.mark.covers("prior.weights", "fusion.zero-weight")
