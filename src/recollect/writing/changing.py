@@ -70,7 +70,7 @@ def link(store: Store, source: str, type: str, target: str, *, now: datetime) ->
         raise InvalidInput("a memory cannot be linked to itself", "give two different ids", "target")
     made = Link(source, type, target, as_moment(now))
     if type == "supersedes" and store.links is not None and _supersedes(store.links, target, source):
-        raise InvalidInput(f"{target} supersedes {source} already", "remove that link first", "target")
+        raise InvalidInput(f"{target} supersedes {source} already", "remember anew what holds now", "target")
     store.records.write([AddLink(made)])
     return made
 
