@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Scope
+from recollect.stages.fields import moment
 from recollect.writing import Draft, WritePolicy, as_moment, to_memory
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -150,6 +151,18 @@ def test_a_memory_of_the_past_was_last_seen_then_and_one_of_the_future_now() -> 
 def test_times_become_utc_with_milliseconds(value: Any, expected: datetime) -> None:
     assert as_moment(value) == expected
     assert as_moment(value).tzinfo is UTC
+
+
+@pytest.mark.parametrize("value", ["2024", "2024-05"])
+def test_a_year_and_a_month_are_times_as_they_are_in_a_query(value: str) -> None:
+    """`--after 2024-05` means what `after:2024-05` means: ISO 8601 knows dates of less precision."""
+    assert as_moment(value) == moment(value)
+
+
+@pytest.mark.parametrize("value", ["24", "2024-5", "2024-13", "20240", "May 2024", "", "2024-05-"])
+def test_what_is_no_iso_8601_is_no_time(value: str) -> None:
+    with pytest.raises(InvalidInput, match="not a time"):
+        as_moment(value)
 
 
 def test_a_time_outside_the_calendar_is_refused() -> None:

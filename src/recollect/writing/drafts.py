@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import EMPTY, Memory, Scope
-from recollect.stages import secrets, similarity
+from recollect.stages import fields, secrets, similarity
 from recollect.stages.merging import DEFAULT_IMPORTANCE
 from recollect.writing.metadata import checked_metadata
 
@@ -102,11 +102,14 @@ def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> t
 
 
 def as_moment(value: datetime | str, field: str = "time") -> datetime:
-    """A datetime or ISO 8601 text in UTC, cut to milliseconds; without a zone it is taken as UTC."""
+    """A datetime or ISO 8601 text in UTC, cut to milliseconds; without a zone it is taken as UTC, and a year or a month
+    as its first moment."""
     hint = "write it like 2026-05-01T12:00:00Z"
     try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        given = fields.moment(value) if isinstance(value, str) else value
+        if given is None:
+            raise ValueError(value)
+        moment = given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
         return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     except (ValueError, OverflowError, AttributeError, TypeError) as error:
         raise InvalidInput(f"{str(value)[:40]!r} is not a time", hint, field) from error
