@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from recollect import profiles
 from recollect.domain.errors import ModelUnavailable
 from tests.world import NOW, HandEmbedder, World, ids, scores
 
@@ -100,6 +101,25 @@ def test_without_an_embedder_hybrid_falls_back_and_says_so_auto_does_not_and_sem
     assert (hybrid.trace.mode_used, hybrid.trace.fell_back_to_bm25) == ("bm25", True)
     assert (auto.trace.mode_used, auto.trace.fell_back_to_bm25) == ("bm25", False)
     with pytest.raises(ModelUnavailable):
+        world.ask("retry-ladder", "deploy", mode="semantic")
+
+
+@pytest.mark.covers("ladder.modes")
+@pytest.mark.parametrize("profile", profiles.builtin_names())
+def test_in_every_profile_hybrid_without_an_embedder_is_a_fallback(profile: str) -> None:
+    """Also where the profile ranks by words alone: whoever asked for both must be told that one was not there."""
+    world = World(embedder=None)
+    world.remember("word", "deploy notes")
+    trace = world.ask(profile, "deploy", mode="hybrid").trace
+    assert (trace.mode_used, trace.fell_back_to_bm25) == ("bm25", True)
+    assert not World().ask("token-budget-lexical", "deploy", mode="hybrid").trace.fell_back_to_bm25
+
+
+@pytest.mark.covers("ladder.modes")
+def test_an_embedder_that_breaks_in_any_way_is_a_typed_error_where_nobody_else_can_answer() -> None:
+    world = World(embedder=HandEmbedder(fail=ZeroDivisionError("what the text was")))
+    world.remember("word", "deploy notes")
+    with pytest.raises(ModelUnavailable, match="ZeroDivisionError"):
         world.ask("retry-ladder", "deploy", mode="semantic")
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from recollect.domain.errors import ModelUnavailable
+from recollect.domain.errors import ModelUnavailable, RecollectError
 from recollect.domain.profile import ListSpec, Profile
 from recollect.domain.question import Question
 from recollect.domain.ranking import RankedList
@@ -112,7 +112,7 @@ def resolve_mode(question: Question, profile: Profile, tools: Tools) -> ModePlan
     rerank = asked == "hybrid-rerank"
     if can_mean and wants_meaning:
         return ModePlan(asked, "hybrid-rerank" if rerank else "hybrid", rerank=rerank)
-    fell_back = asked in ("hybrid", "hybrid-rerank") and wants_meaning
+    fell_back = asked in ("hybrid", "hybrid-rerank") and (wants_meaning or not can_mean)
     return ModePlan(asked, "bm25", fell_back=fell_back, meaning=False, rerank=rerank)
 
 
@@ -152,8 +152,17 @@ def run_legs(
         for spec in later:
             _second_wave(spec, question, anchors, found, ahead, tools.store, journal)
     if journal.failures and not any(step.error is None and step.skipped is None for step in journal.legs.values()):
-        raise journal.failures[0]
+        raise _typed(journal.failures[0])
     return found, vector, ahead
+
+
+def _typed(failure: Exception) -> Exception:
+    """A model of the caller's own may break in any way; who asks gets our error for it. Content stays out of it."""
+    if isinstance(failure, RecollectError):
+        return failure
+    told = ModelUnavailable(f"nobody could answer: {type(failure).__name__}", "ask with mode auto, or see the log")
+    told.__cause__ = failure
+    return told
 
 
 def wants_cosines(profile: Profile) -> bool:
