@@ -67,6 +67,15 @@ def test_all_terms_first_then_any_term_below_them() -> None:
 
 
 @pytest.mark.covers("prior.lexical")
+def test_a_field_narrows_and_does_not_change_how_the_words_are_asked_for() -> None:
+    world = World(embedder=None)
+    world.remember("both", "a very long text about a retry that has some budget somewhere in it " + "filler " * 30)
+    world.remember("one", "retry retry retry")
+    assert world.ask("importance-prior", "retry budget type:fact").trace.lists["lexical"] == ("both", "one")
+    assert world.ask("importance-prior", "retry OR budget").trace.lists["lexical"] == ("one", "both")
+
+
+@pytest.mark.covers("prior.lexical")
 def test_the_broadened_query_is_not_made_when_enough_came_back() -> None:
     world = World(embedder=None)
     for number in range(4):

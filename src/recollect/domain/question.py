@@ -87,6 +87,8 @@ class Question:
     query: Node | None = None
     plain: bool = True
     """No quotes, operators or fields were used: the words may be freely rewritten."""
+    bare: bool = True
+    """No quotes or operators were used, whatever fields were: nobody has said how the words belong together."""
     words: tuple[str, ...] = ()
     """The words of the query in order, lower-cased, stop words included."""
     limit: int = 5

@@ -87,7 +87,7 @@ def lexical(
         if query is None:
             attempts.append(Attempt(rung, "", 0))
             continue
-        if rung == "initial" and match == "all-then-any" and question.plain:
+        if rung == "initial" and match == "all-then-any" and question.bare:
             hits, compiled = _all_then_any(query, search, most)
         else:
             hits, matches = search(query)

@@ -88,6 +88,7 @@ def parse(
         filter=_as_of(narrow(filter, fields), now, as_of_days),
         query=tree,
         plain=bare and not fields,
+        bare=bare,
         words=words,
         limit=limit,
         unasked=unasked,
