@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import random
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -185,7 +188,7 @@ def test_a_backup_ends_however_often_others_write(
             return Beset(super().backup(*names), store)
 
     with monkeypatch.context() as beset:
-        beset.setattr("recollect.stores.sqlite.schema.apsw.Connection", Busy)
+        beset.setattr("apsw.Connection", Busy)
         store.care.backup(tmp_path / "copy.db")
     copy = open_sqlite(tmp_path / "copy.db")
     assert copy.care.stats().memories == 20
@@ -199,6 +202,41 @@ def test_a_backup_of_a_damaged_store_does_not_get_its_name(path: Path, store: St
     with pytest.raises(Corrupt):
         store.care.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_bytes() == b"the good old one"
+
+
+KILLED_BACKING_UP = """
+import os, signal, sys
+from pathlib import Path
+from recollect.stores.sqlite import open_sqlite
+def dies(descriptor):
+    os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = dies
+open_sqlite(sys.argv[1]).care.backup(Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_backup_is_swept_up_by_the_next_one_and_nothing_else_is(
+    path: Path, store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    command = [sys.executable, "-c", KILLED_BACKING_UP, str(path), str(folder / "monday.db")]
+    assert subprocess.run(command, check=False).returncode == -9
+    (left,) = folder.iterdir()
+    (folder / f"{left.name}-journal").write_bytes(b"of the same copy")
+    others = {".notes.tmp", ".monday.db.tmp", "monday.db.0123abcd.recollect.tmp", ".monday.db.0123abcd.recollect.tmp"}
+    for name in others:
+        (folder / name).write_text("not of a killed backup")
+    with (folder / ".monday.db.0123abcd.recollect.tmp").open("rb") as still_made:
+        fcntl.flock(still_made, fcntl.LOCK_EX)
+        store.care.backup(folder / "tuesday.db")
+        assert {file.name for file in folder.iterdir()} == {"tuesday.db", *others}
+    link = folder / ".link.0123abcd.recollect.tmp"
+    link.symlink_to(path)
+    store.care.backup(folder / "tuesday.db")
+    assert {file.name for file in folder.iterdir()} == {"tuesday.db", link.name, *others} - {
+        ".monday.db.0123abcd.recollect.tmp"
+    }
 
 
 def test_a_backup_needs_a_file_and_a_folder(store: Store, tmp_path: Path) -> None:

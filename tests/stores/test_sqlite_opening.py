@@ -388,7 +388,7 @@ import os, signal, sys
 from recollect.stores.sqlite import open_sqlite, schema
 def dies(descriptor):
     os.kill(os.getpid(), signal.SIGKILL)
-schema.os.fsync = dies
+os.fsync = dies
 open_sqlite(sys.argv[1], migrations=(*schema.MIGRATIONS, lambda connection: None))
 """
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
+from recollect.domain.errors import InvalidInput, RecollectError
 from recollect.ports import Finding, Graves, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.sqlite.checks import find_all, fulltext_findings
-from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, connect, one, rows, translate
+from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows
+from recollect.stores.sqlite.copies import back_up
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.records import run
 from recollect.stores.sqlite.repairs import repair_all
 from recollect.stores.sqlite.scan import Scans, note_saved
-from recollect.stores.sqlite.schema import copy_file, version_of
+from recollect.stores.sqlite.schema import version_of
 from recollect.stores.sqlite.writer import Writer
 
 MERGED_PAGES = 500
@@ -82,20 +81,10 @@ class SqliteCare:
     def backup(self, path: Path) -> None:
         if self._path is None:
             raise InvalidInput("a store in memory has no file to copy", "export it as JSON lines instead")
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            with self._readers.reading() as connection:
-                # Look once, and all of it is one state; otherwise every commit lets the copy begin anew.
-                one(connection, "SELECT count(*) FROM sqlite_schema")
-                copy_file(connection, temporary)
-            _verify(temporary)
-            temporary.replace(path)
-            _sync_folder(path.parent)
-        except OSError as error:
-            raise StoreUnavailable("the backup cannot be written", "choose a folder that can be written") from error
-        finally:
-            for name in (temporary, *_sidecars(temporary)):
-                name.unlink(missing_ok=True)
+        with self._readers.reading() as connection:
+            # Look once, and all of it is one state; otherwise every commit lets the copy begin anew.
+            one(connection, "SELECT count(*) FROM sqlite_schema")
+            back_up(connection, path)
 
     def tidy(self) -> dict[str, int]:
         if self._writer is None:
@@ -166,32 +155,3 @@ def _empty_log(connection: Connection) -> None:
 def _graves(connection: Connection) -> Graves:
     key: bytes = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
     return Graves(key, frozenset(rows(connection, "SELECT namespace, hash FROM tombstones")))
-
-
-def _verify(copy: Path) -> None:
-    """A backup that cannot be read back is none."""
-    connection = connect(str(copy))
-    try:
-        broken = [finding for finding in find_all(connection) if finding.severity == "error"]
-        broken += fulltext_findings(connection)
-    except apsw.Error as error:
-        raise translate(error) from error
-    finally:
-        connection.close()
-    if broken:
-        raise Corrupt(f"the copy is damaged: {broken[0].detail}", "run doctor on the store")
-
-
-def _sidecars(path: Path) -> tuple[Path, Path]:
-    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable (where folders can be synced)."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -30,6 +30,10 @@ if sys.platform == "win32":
         os.lseek(descriptor, 0, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
+    def hold(_: int) -> bool:
+        """Nothing to do: a file that somebody has open cannot be deleted here."""
+        return True
+
 else:
     import fcntl
 
@@ -42,6 +46,13 @@ else:
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def hold(descriptor: int) -> bool:
+        """Lock a file until it is closed; False where somebody else has it, or where files cannot be locked."""
+        try:
+            return _try_lock(descriptor)
+        except OSError:
+            return False
 
 
 class Gate:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import glob
-import os
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
-
-import apsw
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
 from recollect.stores.sqlite.connection import Connection, one, set_pragma
+from recollect.stores.sqlite.copies import copy_file
 from recollect.stores.sqlite.derived import narrow_down, slim_down
 from recollect.stores.sqlite.subjects import add_subjects
 from recollect.stores.sqlite.unspaced import part_letters
@@ -195,22 +192,3 @@ def _copy_before(connection: Connection, target: Path) -> None:
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     copy_file(connection, temporary)
     temporary.replace(target)
-
-
-def copy_file(connection: Connection, target: Path) -> None:
-    """Copy the database through SQLite's backup interface into a private file, synced to the disk."""
-    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with (
-            apsw.Connection(str(target)) as copy,
-            copy.backup("main", cast(apsw.Connection, connection), "main") as work,
-        ):
-            while not work.done:
-                work.step(1000)
-        copy.close()
-        os.fsync(descriptor)
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
