@@ -69,7 +69,7 @@ def open_engine(
     store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
     judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
     meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)
-    works = background and not read_only
+    works = background and store.writable
     return Engine(store, chosen, meaning, judge, open_extractor(chosen), background=works, note=note)
 
 
@@ -461,7 +461,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     def _touch(self, ids: Sequence[str], at: datetime, explicit: bool) -> None:
         """Queued: reading never writes in line."""
-        if not ids:
+        if not ids or not self.store.writable:
             return
         with self._touching:
             if len(self._touches) < TOUCHES_AT_ONCE:

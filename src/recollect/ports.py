@@ -377,6 +377,8 @@ class Store:
     warm: Callable[[], bool] = _warm
     """Read ahead what the next questions will need, one bounded piece at a time; True while there is more. Only a
     process that stays calls it, from one thread, when it has nothing better to do."""
+    writable: bool = True
+    """False where the store was opened for reading, or lies where nobody can write."""
 
 
 class Embedder(Protocol):

@@ -69,4 +69,5 @@ def open_postgres(
         links=PostgresLinks(reads),
         close=close,
         subscribe=listener.start,
+        writable=not read_only,
     )

@@ -33,6 +33,7 @@ from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.records import SqliteRecords
 from recollect.stores.sqlite.scan import Scans, drop_sidecars
 from recollect.stores.sqlite.schema import MIGRATIONS, Migration, migrate, require_current, require_known, version_of
+from recollect.stores.sqlite.sealed import is_sealed
 from recollect.stores.sqlite.vectors import SqliteVectors
 from recollect.stores.sqlite.warming import Warming
 from recollect.stores.sqlite.words import Lookalikes
@@ -55,6 +56,7 @@ def open_sqlite(
 ) -> Store:
     """Open or create a store; ":memory:" gives one that is gone when it is closed.
 
+    What nobody can write is opened for reading.
     wait_s bounds how long a write waits for other processes and for the queue, search_s a full-text search.
     """
     require_safe_sqlite(apsw.sqlite_lib_version())
@@ -66,8 +68,9 @@ def open_sqlite(
         writer = Writer(readers.borrow, gate, wait_s)
         return _store(readers, writer, None, [writer.close, readers.close, connection.close], search_s, clock)
     file = _one_name(Path(path))
-    if read_only:
-        readers = Readers(str(file), read_only=True)
+    sealed = is_sealed(file)
+    if read_only or sealed:
+        readers = Readers(str(file), read_only=True, sealed=sealed)
         with readers.borrow() as connection:
             require_current(version_of(connection), migrations)
         return _store(readers, None, file, [readers.close], search_s, clock)
@@ -158,4 +161,5 @@ def _store(
         links=SqliteLinks(readers),
         close=close,
         warm=Warming(readers, postings, lookalikes, text.tokens).step,
+        writable=writer is not None,
     )

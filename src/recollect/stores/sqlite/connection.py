@@ -14,6 +14,7 @@ import apsw
 from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
 from recollect.stores.refusals import half_a_character
 from recollect.stores.sqlite.derived import add_functions
+from recollect.stores.sqlite.sealed import unchanging
 
 PAGE_BYTES = 8192
 BUSY_MS = 10_000
@@ -110,12 +111,13 @@ def set_pragma(connection: Connection, name: str, value: str | int, expected: st
         raise StoreUnavailable(f"SQLite kept {name}={found!r} instead of {value!r}", "use a local disk for the store")
 
 
-def connect(path: str, *, read_only: bool = False, create: bool = False) -> Connection:
+def connect(path: str, *, read_only: bool = False, create: bool = False, sealed: bool = False) -> Connection:
     """A hardened connection. WAL with synchronous=FULL: what was acknowledged survives a power cut."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create:
         flags |= apsw.SQLITE_OPEN_CREATE
-    connection = raw(path, flags)
+    still = unchanging(path) if sealed else None
+    connection = raw(path, flags) if still is None else raw(still, flags | apsw.SQLITE_OPEN_URI)
     try:
         _harden(cast(apsw.Connection, connection))
         add_functions(connection)
@@ -176,9 +178,10 @@ class Readers:
     A store in memory has a single connection: `shared` is lent to everyone in turn, the writer included.
     """
 
-    def __init__(self, path: str, *, read_only: bool, shared: Connection | None = None) -> None:
+    def __init__(self, path: str, *, read_only: bool, shared: Connection | None = None, sealed: bool = False) -> None:
         self._path = path
         self._read_only = read_only
+        self._sealed = sealed
         self._shared = shared
         self._lock = threading.RLock()
         self._idle: list[Connection] = []
@@ -223,7 +226,7 @@ class Readers:
             if self._idle:
                 return self._idle.pop()
         self.require_file()
-        connection = connect(self._path, read_only=True) if self._read_only else connect(self._path)
+        connection = connect(self._path, read_only=self._read_only, sealed=self._sealed)
         connection.execute(INSTANCES).fetchall()
         if not self._read_only:
             set_pragma(connection, "query_only", 1)

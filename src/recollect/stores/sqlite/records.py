@@ -123,7 +123,8 @@ def run(writer: Writer | None, work: Work) -> Any:
 def writable(writer: Writer | None) -> Writer:
     """The writer, unless the store was opened for reading, closed, or opened by another process."""
     if writer is None:
-        raise StoreUnavailable("the store was opened for reading only", "open it without read_only to write")
+        hint = "open it without read_only, where its file and its folder can be written"
+        raise StoreUnavailable("the store is open for reading only", hint)
     writer.require_open()
     return writer
 

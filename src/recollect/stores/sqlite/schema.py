@@ -156,7 +156,7 @@ def require_current(version: int, steps: Sequence[Migration] = MIGRATIONS) -> No
     if version < len(steps):
         raise StoreUnavailable(
             f"the store has schema version {version} and cannot be read as it is",
-            "let `recollect doctor` open it, which migrates it",
+            "let `recollect doctor` open it where it can be written, which migrates it",
         )
 
 
