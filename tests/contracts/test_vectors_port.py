@@ -407,3 +407,7 @@ def test_a_forgotten_model_is_as_if_it_had_never_been_asked(store: Store, vector
     assert store.care.check() == []
     vectors.put("model", [embedded(dropped, EAST)])
     assert found(vectors) == [dropped.id]
+    vectors.forget("model")
+    vectors.put("model", [embedded(dropped, [0, 0, 1])])  # it may come back with vectors of another length
+    assert [hit.id for hit in vectors.search("model", unit(0, 0, 1), ALL, 10)] == [dropped.id]
+    assert store.care.check() == []

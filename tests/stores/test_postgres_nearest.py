@@ -73,6 +73,19 @@ def test_an_index_is_built_and_finds_what_a_scan_finds(store: Store, asked: list
     assert found[0] == scanned[0]
 
 
+def test_a_forgotten_model_comes_back_with_vectors_of_another_length(store: Store, asked: list[str]) -> None:
+    index = filled(store, vectors_of(100, 24, 3))
+    assert store.care.tidy()["indexed"] == 1
+    index.forget("m")
+    made = vectors_of(100, 16, 3)
+    index.put("m", [Embedded(one.id, content_hash(one.content), row[None, :]) for one, row in zip(halves(100), made)])
+    assert index.search("m", made[7], ALL, 1)[0].id == "m0007"
+    assert store.care.tidy()["indexed"] == 1
+    assert index.search("m", made[7], ALL, 1)[0].id == "m0007"
+    assert any("halfvec(16)" in query for query in asked)
+    assert store.care.check() == []
+
+
 def test_memories_of_many_passages_do_not_send_the_search_past_its_index(store: Store, asked: list[str]) -> None:
     around = vectors_of(100, 24, 4)
     index = filled(store, around, passages=tuple((start, start + 2) for start in range(4)))

@@ -16,7 +16,14 @@ from recollect.stores.postgres.checks import find_all
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing, totals
 from recollect.stores.postgres.lexemes import Tokens
-from recollect.stores.postgres.nearest import EXACT_SCOPE, INDEXED_DIMENSIONS, has_index, index_name
+from recollect.stores.postgres.nearest import (
+    EXACT_SCOPE,
+    INDEXED_DIMENSIONS,
+    drop_index,
+    has_index,
+    index_name,
+    owns_vectors,
+)
 from recollect.stores.postgres.ranked import Ranked
 from recollect.stores.postgres.records import transact
 from recollect.stores.postgres.repairs import repair_all
@@ -115,8 +122,7 @@ class PostgresCare:
             model=sql.Literal(model),
         )
         with self._server.plain() as connection:
-            leftover = sql.Identifier(schema, index_name(model))
-            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(leftover))
+            connection.execute(drop_index(schema, model))
             connection.execute(statement)
         return 1
 
@@ -174,12 +180,8 @@ def _stale_tables(connection: Connection) -> list[str]:
 
 def _large_models(connection: Connection) -> list[tuple[int, int]]:
     """Models with more vectors than are scanned and no index, unless one is being built; only their owner can."""
-    if not one(
-        connection,
-        "SELECT pg_has_role(session_user, relowner, 'USAGE') AND NOT EXISTS"
-        " (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.relid = c.oid)"
-        " FROM pg_class c WHERE c.oid = 'vectors'::regclass",
-    ):
+    being_built = "SELECT EXISTS (SELECT 1 FROM pg_stat_progress_create_index WHERE relid = 'vectors'::regclass)"
+    if not owns_vectors(connection) or one(connection, being_built):
         return []
     known = rows(
         connection,

@@ -7,6 +7,7 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
+from psycopg import sql
 
 from recollect.domain.question import Filter
 from recollect.ports import Vector
@@ -61,6 +62,21 @@ class Nearest:
 def index_name(model: int) -> str:
     """The HNSW index of a model."""
     return f"{_INDEX}{model}"
+
+
+def drop_index(schema: str, model: int) -> sql.Composed:
+    """Take a model's HNSW index away, if there is one, without stopping anybody."""
+    return sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(schema, index_name(model)))
+
+
+def owns_vectors(connection: Connection) -> bool:
+    """Whether whoever is logged in owns the vectors: only their owner makes and drops indexes."""
+    return bool(
+        one(
+            connection,
+            "SELECT pg_has_role(session_user, relowner, 'USAGE') FROM pg_class WHERE oid = 'vectors'::regclass",
+        )
+    )
 
 
 def known(found: Rows, vector: Vector, filter: Filter) -> Known | None:

@@ -11,6 +11,7 @@ from recollect.domain.memory import content_hash
 from recollect.ports import EmbeddingProgress, Pending
 from recollect.stores.postgres.connection import EVERYONE, Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing, totals
+from recollect.stores.postgres.nearest import index_name
 from recollect.stores.sqlite.outbox import FIRST_RETRY_MS, LAST_RETRY_MS
 
 LEASE_MS = 60_000
@@ -69,8 +70,11 @@ def enter_some(writing: Writing, model: str) -> None:
     run(connection, "UPDATE models SET entered_namespace = %s, entered_number = %s WHERE name = %s", (*last, model))
 
 
-def forget(writing: Writing, model: str) -> None:
-    """Drop all that a model made: every memory waits for it again; in a store bound to a tenant, the tenant's."""
+def forget(writing: Writing, model: str, whole: bool) -> None:
+    """Drop all that a model made: every memory waits for it again; in a store bound to a tenant, the tenant's.
+
+    If it is all (`whole`), its next vectors may have another length, unless an index that is not ours holds them to it.
+    """
     writing.lock_all()
     known = model_of(writing.connection, model)
     if known is None:
@@ -83,6 +87,12 @@ def forget(writing: Writing, model: str) -> None:
         "INSERT INTO outbox (namespace, number, model) SELECT namespace, number, %s FROM memories WHERE sensitive = 0",
         (known.number,),
     )
+    if whole:
+        run(
+            writing.connection,
+            "UPDATE models SET dimension = NULL WHERE model = %s AND to_regclass(%s) IS NULL",
+            (known.number, index_name(known.number)),
+        )
     writing.left_work = True
 
 

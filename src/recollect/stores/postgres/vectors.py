@@ -22,7 +22,17 @@ from recollect.stores.postgres.changes import NAMED
 from recollect.stores.postgres.connection import Connection, Rows, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
-from recollect.stores.postgres.nearest import KNOWN, Known, Nearest, by_index, exactly, is_small, known
+from recollect.stores.postgres.nearest import (
+    KNOWN,
+    Known,
+    Nearest,
+    by_index,
+    drop_index,
+    exactly,
+    is_small,
+    known,
+    owns_vectors,
+)
 from recollect.stores.postgres.outbox import claim, enter_some, forget, look, model_of, postpone, progress, release
 from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
@@ -148,7 +158,12 @@ class PostgresVectors:
         return [found[id] for id in ids if id in found]
 
     def forget(self, model: str) -> None:
-        transact(self._server, self._tokens, lambda writing: forget(writing, model))
+        whole = self._server.address.namespace is None
+        known = self._server.read(lambda connection: model_of(connection, model))
+        if known is not None and whole and self._server.read(owns_vectors):
+            with self._server.plain() as connection:
+                connection.execute(drop_index(self._server.address.schema, known.number))
+        transact(self._server, self._tokens, lambda writing: forget(writing, model, whole))
 
     def release(self) -> None:
         """Let other workers have what this one listed and did not finish."""
