@@ -173,6 +173,30 @@ def test_an_interrupted_copy_goes_on_where_keys_have_changed_hands(
     assert contents(target) == contents(source)
 
 
+@pytest.mark.parametrize("dimension", [4, 6])
+@pytest.mark.parametrize("target_name", ["two", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_an_interrupted_copy_goes_on_where_vectors_were_dropped_and_made_anew(
+    target_name: str, dimension: int, opened: Callable[[str], Store]
+) -> None:
+    source, target = opened("one"), opened(target_name)
+    fill(source)
+
+    def stop(step: str, *_: object) -> None:
+        if step == "check":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_store(source, target, progress=stop)
+    assert source.vectors is not None
+    source.vectors.forget("large")
+    source.vectors.forget("small")
+    rows = np.ones((1, dimension), dtype=np.float32)
+    source.vectors.put("small", [Embedded("m002", content_hash(memory(2).content), rows)])
+    report = copy_store(source, target)
+    assert contents(target) == contents(source)
+    assert report.vectors == 1
+
+
 def test_a_second_run_writes_only_what_is_missing(
     opened: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,9 @@ def _models(store: Store) -> list[str]:
 
 def _copy_vectors(source: Store, target: Store, say: Progress) -> int:
     written = 0
+    for model in _models(target):  # an interrupted run may have brought what the source has dropped since
+        if target.vectors is not None and _holds_strays(source, target, model, say):
+            target.vectors.forget(model)
     for model in _models(source) if target.vectors is not None else []:
         for page in _pages(source, "vectors", say):
             wanted, held = _vectors(source, model, page), _vectors(target, model, page)
@@ -153,6 +156,17 @@ def _copy_vectors(source: Store, target: Store, say: Progress) -> int:
             if fresh and target.vectors is not None:
                 target.vectors.put(model, fresh)
     return written
+
+
+def _holds_strays(source: Store, target: Store, model: str, say: Progress) -> bool:
+    """Whether the target has vectors of this model that the source no longer has, or has in another length."""
+    if model not in _models(source):
+        return True
+    for page in _pages(source, "vectors", say):
+        wanted, held = _vectors(source, model, page), _vectors(target, model, page)
+        if any(id not in wanted or _matrix(wanted[id]).shape[1] != _matrix(held[id]).shape[1] for id in held):
+            return True
+    return False
 
 
 def _equal(one: Embedded, other: Embedded) -> bool:
@@ -193,5 +207,6 @@ def _verify(source: Store, target: Store, say: Progress) -> None:
 
 def _different() -> Corrupt:
     return Corrupt(
-        "the copy is not equal to the source", "if the source was written to meanwhile, run the same command again"
+        "the copy is not equal to the source",
+        "if the source was written to meanwhile, run the same command again; if it stays so, copy into a new store",
     )
