@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import re
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,6 +18,8 @@ from recollect.domain.errors import InvalidInput, StoreUnavailable
 from recollect.domain.question import Filter
 from recollect.ports import Vector
 from recollect.stores.qdrant.points import KEYWORDS, OWNER, PRINT, condition, of_memories
+
+log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 5
 UPSERTED = 256
@@ -60,7 +64,8 @@ class Server:
         """All collections of this store."""
         with self._talking():
             found = self._client.get_collections().collections
-        return sorted(one.name for one in found if one.name.startswith(f"{self._prefix}-"))
+        own = re.compile(f"{re.escape(self._prefix)}-[0-9a-f]{{16}}")  # another store's prefix may begin like ours
+        return sorted(one.name for one in found if own.fullmatch(one.name))
 
     def nearest(self, model: str, vector: Vector, filter: Filter, limit: int) -> list[str]:
         """The memories in scope with the best vectors, best first; none where the model has no collection yet."""
@@ -84,11 +89,22 @@ class Server:
         if not made:
             return
         name = self.collection(model)
-        vector: Any = made[0].vector
         with self._talking():
-            self._prepare(name, len(vector))
-            for start in range(0, len(made), UPSERTED):
-                self._client.upsert(name, made[start : start + UPSERTED], wait=True)
+            believed = name in self._known
+            try:
+                self._upsert(name, made)
+            except (UnexpectedResponse, ValueError):
+                # Another process may have taken the collection away, or made it anew for vectors of another length.
+                self._known.discard(name)
+                if not believed:
+                    raise
+                self._upsert(name, made)
+
+    def _upsert(self, name: str, made: Sequence[models.PointStruct]) -> None:
+        vector: Any = made[0].vector
+        self._prepare(name, len(vector))
+        for start in range(0, len(made), UPSERTED):
+            self._client.upsert(name, made[start : start + UPSERTED], wait=True)
 
     def drop(self, collection: str, points: Sequence[str]) -> None:
         """Take points away."""
@@ -129,7 +145,11 @@ class Server:
         """Make the collection with its indexes, once."""
         if name in self._known:
             return
-        if not self._client.collection_exists(name):
+        exists = self._client.collection_exists(name)
+        if exists and self._length(name) not in (None, dimension):
+            log.warning("the collection %s was of vectors of another length and is made anew", name)
+            exists = not self._client.delete_collection(name)
+        if not exists:
             # The vectors are of length 1, so the dot product is the cosine.
             self._client.create_collection(
                 name, vectors_config=models.VectorParams(size=dimension, distance=models.Distance.DOT)
@@ -141,6 +161,11 @@ class Server:
             for field in KEYWORDS:
                 self._client.create_payload_index(name, field, models.PayloadSchemaType.KEYWORD)
         self._known.add(name)
+
+    def _length(self, name: str) -> int | None:
+        """How long the vectors of a collection are, where it says so."""
+        vectors = self._client.get_collection(name).config.params.vectors
+        return vectors.size if isinstance(vectors, models.VectorParams) else None
 
     @contextmanager
     def _talking(self) -> Generator[None]:
@@ -155,7 +180,7 @@ class Server:
             except ValueError as error:  # how the embedded form says it
                 if "not found" in str(error):
                     raise _NoCollection("Qdrant has no such collection", "run doctor with repair") from error
-                raise
+                raise _unavailable(self.place) from error
             except (ResponseHandlingException, httpx.HTTPError, OSError) as error:
                 raise _unavailable(self.place) from error
 
