@@ -161,6 +161,63 @@ def test_what_qdrant_could_not_take_is_owed_and_paid(
     assert found(mirrored, Filter(project="moved")) == ["n0"]
 
 
+def test_a_collection_that_somebody_took_away_is_made_anew(
+    own: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients: list[QdrantClient] = []
+    usual = QdrantClient
+
+    def noted(**place: object) -> QdrantClient:
+        clients.append(usual(**place))  # type: ignore[arg-type]
+        return clients[-1]
+
+    monkeypatch.setattr("recollect.stores.qdrant.server.QdrantClient", noted)
+    mirrored = with_qdrant(own, str(tmp_path / "qdrant"))
+    filled(mirrored, 3)
+    (collection,) = clients[0].get_collections().collections
+    clients[0].delete_collection(collection.name)  # as another process does that has the model forgotten
+    embed(mirrored, note("n0", "text 0"), 1.0, 0.0)
+    mirrored.care.tidy()
+    assert found(mirrored) == ["n0", "n1", "n2"]
+    assert findings(mirrored) == []
+
+
+def test_vectors_of_another_length_take_the_place_of_what_is_left_of_the_old_ones(own: Store, mirrored: Store) -> None:
+    (memory,) = filled(mirrored, 1)
+    vectors_of(own).forget(MODEL)  # Qdrant was away
+    embed(mirrored, memory, 0.0, 0.0, 1.0)
+    mirrored.care.tidy()
+    north = np.array([0.0, 0.0, 1.0], dtype=np.float32)
+    assert [hit.id for hit in vectors_of(mirrored).search(MODEL, north, Filter(), 10)] == ["n0"]
+    assert findings(mirrored) == []
+
+
+def test_turns_that_were_embedded_with_an_erased_one_leave_qdrant_with_it(own: Store, mirrored: Store) -> None:
+    turns = [note(f"t{number}", f"turn {number}", type="episode", session="s") for number in range(5)]
+    put(mirrored, *turns)
+    for turn in turns:
+        embed(mirrored, turn, 1.0, 0.0)
+    mirrored.records.write([Erase("t1")])
+    assert [one.id for one in vectors_of(own).stored(MODEL, [turn.id for turn in turns])] == ["t0", "t4"]
+    assert findings(mirrored) == []
+    put(mirrored, note("t0a", "turn between", type="episode", session="s", created_at=turns[0].created_at))
+    mirrored.records.write([Put(replace(turns[0], content="another"), expected_version=1)])
+    assert findings(mirrored) == []
+
+
+def test_a_name_that_begins_like_another_leaves_its_collections_alone(tmp_path: Path) -> None:
+    folder = str(tmp_path / "qdrant")
+    other = with_qdrant(open_sqlite(tmp_path / "b.db"), folder, collection="team-a")
+    filled(other, 3)
+    other.close()
+    one = with_qdrant(open_sqlite(tmp_path / "a.db"), folder, collection="team")
+    filled(one, 2)
+    one.records.write([Erase("n1")])
+    assert findings(one, repair=True) == []
+    one.close()
+    assert points(tmp_path / "qdrant") == 4
+
+
 def test_two_stores_share_a_server_under_two_names(tmp_path: Path) -> None:
     stores = [open_sqlite(tmp_path / "a.db"), open_sqlite(tmp_path / "b.db")]
     first = with_qdrant(stores[0], str(tmp_path / "qdrant"), collection="a")

@@ -31,7 +31,7 @@ def with_qdrant(store: Store, place: str, *, key: str = "", collection: str = "r
 
     return replace(
         store,
-        records=MirroredRecords(store.records, mirror),
+        records=MirroredRecords(store.records, store.links, mirror),
         vectors=MirroredVectors(store.records, store.vectors, server, mirror),
         care=MirroredCare(store.care, mirror, server.place),
         close=close,

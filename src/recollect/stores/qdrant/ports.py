@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from recollect.domain.changes import Change, Erase, Put
-from recollect.domain.memory import Memory
+from recollect.domain.errors import StoreUnavailable
+from recollect.domain.memory import TURNS_BEFORE, Memory, turn_of
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import (
@@ -17,6 +19,7 @@ from recollect.ports import (
     EmbeddingProgress,
     Finding,
     Graves,
+    LinkIndex,
     Lookup,
     Pending,
     Records,
@@ -80,16 +83,30 @@ class MirroredVectors:
 
 
 class MirroredRecords:
-    """The Records port: what is replaced or erased is brought to Qdrant before the write is acknowledged."""
+    """The Records port: what is replaced or erased is brought to Qdrant before the write is acknowledged.
 
-    def __init__(self, records: Records, mirror: Mirror) -> None:
+    So are the turns that were embedded together with a turn that comes, changes or goes: a store drops their vectors.
+    """
+
+    def __init__(self, records: Records, links: LinkIndex | None, mirror: Mirror) -> None:
         self._records = records
+        self._links = links
         self._mirror = mirror
 
     def write(self, changes: Sequence[Change]) -> None:
+        changed = [one.memory.id for one in changes if isinstance(one, Put) and one.expected_version is not None]
+        changed += [one.id for one in changes if isinstance(one, Erase)]
+        turns = [one.memory.id for one in changes if isinstance(one, Put) and turn_of(one.memory) is not None]
+        changed += self._followers(changed)
         self._records.write(changes)
-        replaced = [one.memory.id for one in changes if isinstance(one, Put) and one.expected_version is not None]
-        self._mirror.follow(replaced + [one.id for one in changes if isinstance(one, Erase)])
+        with suppress(StoreUnavailable):  # the write is durable whatever happens now; a round heals the rest
+            changed += self._followers(turns)
+        self._mirror.follow(list(dict.fromkeys(changed)))
+
+    def _followers(self, ids: Sequence[str]) -> list[str]:
+        if self._links is None or not ids:
+            return []
+        return [id for near in self._links.neighbours(ids, 0, TURNS_BEFORE).values() for _, id in near]
 
     def fetch(self, ids: Sequence[str]) -> list[Memory]:
         return self._records.fetch(ids)
