@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,3 +109,34 @@ def test_what_is_forgotten_is_gone_from_every_table(store: Store, address: str) 
     assert store.text is not None
     assert store.text.match(Term("words"), Filter(), 9).documents == 0
     assert store.care.check() == []
+
+
+def held_by_the_server(word: bytes) -> list[Path]:
+    """The files of tables and indexes that hold a word, of whatever database."""
+    server = shared_server()
+    server.execute("CHECKPOINT")
+    return [file for file in (server.folder / "data" / "base").rglob("*") if file.is_file() and word in _bytes(file)]
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:  # the server has just dropped it
+        return b""
+
+
+def test_what_the_docs_tell_to_prove_an_erasure_leaves_no_byte(store: Store, address: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text()
+    schema = address.rpartition("schema=")[2]
+    statements = [
+        found.replace("recollect.", f"{schema}.") for found in re.findall(r"^    (VACUUM [^;]+);", page, re.M)
+    ]
+    assert len(statements) == 2
+    many = [Memory(f"x{number:03}", f"about a xylophone{number:03}x", scope=SCOPE) for number in range(200)]
+    store.records.write([Put(memory) for memory in many])
+    shared_server().execute("ANALYZE")  # the planner keeps samples
+    assert held_by_the_server(b"xylophone123x")
+    store.records.write([Erase("x123")])
+    shared_server().execute(*statements)
+    assert held_by_the_server(b"xylophone123x") == []
+    assert held_by_the_server(b"xylophone124x")
