@@ -157,6 +157,33 @@ def test_backup_and_restore_go_round(cli: Any, tmp_path: Path, home: Path) -> No
     assert {one["content"] for one in old} == {"in the backup", "written after the backup was made"}
 
 
+def test_a_restored_store_is_on_the_disk_before_it_has_its_name(
+    cli: Any, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("remember", "in the backup")
+    cli("backup", str(tmp_path / "copy.db"))
+    order: list[int] = []
+    synced, replaced = os.fsync, Path.replace
+
+    def noted(descriptor: int) -> None:
+        order.append(os.fstat(descriptor).st_ino)
+        synced(descriptor)
+
+    def renamed(self: Path, target: Path) -> Path:
+        order.append(0)
+        return replaced(self, target)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(Path, "replace", renamed)
+    assert cli("restore", str(tmp_path / "copy.db"), "--force").code == 0
+    assert order[-4:] == [
+        (home / "memories.db").stat().st_ino,
+        0,
+        0,
+        home.stat().st_ino,
+    ]  # the old one goes aside first
+
+
 def test_restore_refuses_what_is_no_good_store_and_leaves_the_old_one(cli: Any, tmp_path: Path, home: Path) -> None:
     cli("remember", "still here afterwards")
     junk = tmp_path / "junk.db"

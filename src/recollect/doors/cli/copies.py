@@ -61,6 +61,7 @@ def restore(
     Nothing else may have the store open, no daemon and no MCP server: it would go on writing into the old one.
     """
     from recollect.stores.sqlite.connection import is_in_use
+    from recollect.stores.sqlite.copies import sync
 
     run = current(ctx)
     source, target = file.expanduser(), _store_file(run.settings.store)
@@ -79,8 +80,10 @@ def restore(
                 "another process has the store open",
                 "end daemons and MCP servers (`recollect serve`, `recollect mcp`) first",
             )
+        sync(fresh)
         aside = _move_aside(target)
         fresh.replace(target)
+        sync(target.parent)
     document = {"store": str(target), "memories": memories, "old_store": None if aside is None else str(aside)}
     if run.json:
         run.emit(document)

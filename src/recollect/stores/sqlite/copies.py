@@ -35,7 +35,7 @@ def back_up(connection: Connection, path: Path) -> None:
             _copy(connection, temporary, descriptor)
             _verify(temporary)
             temporary.replace(path)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise StoreUnavailable("the backup cannot be written", "choose a folder that can be written") from error
 
@@ -117,11 +117,11 @@ def _sidecars(file: Path) -> list[Path]:
     return [file.with_name(file.name + suffix) for suffix in SIDECARS]
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable (where folders can be synced)."""
-    if os.name == "nt":
+def sync(path: Path) -> None:
+    """Make a file durable, or the names in a folder (where folders can be synced)."""
+    if os.name == "nt" and path.is_dir():
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
