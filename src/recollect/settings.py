@@ -170,6 +170,8 @@ def _read_config(path: Path, known: set[str]) -> dict[str, Any]:
         return {}
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is not UTF-8", "correct or remove the file") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read", "check its permissions, or set RECOLLECT_HOME") from error
     import tomllib  # here, because most homes have no such file and every command would load it
 
     try:

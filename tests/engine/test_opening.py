@@ -87,6 +87,12 @@ def test_config_toml_that_is_no_text_is_told_by_its_name(tmp_path: Path) -> None
     assert refused.value.hint
 
 
+def test_config_toml_that_cannot_be_read_is_told_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    with pytest.raises(recollect.InvalidInput, match=r"config\.toml cannot be read"):
+        settings.load(home=tmp_path)
+
+
 def test_relative_paths_in_config_toml_count_from_its_folder(
     elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
