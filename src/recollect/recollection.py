@@ -24,6 +24,8 @@ from recollect.ports import Records
 
 TOPIC_COSINE = 0.85
 MAX_FILES = 1000
+UNFINISHED = ".writing-"
+"""How the names of files begin that are being written, or that somebody did not live to finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,17 @@ def path_of(folder: Path, session: str) -> Path:
 def write(folder: Path, recollection: Recollection) -> Path:
     """Write to a temporary file, then rename: a reader sees the old file or the new one, never a part.
 
-    It is not synced: an agent waits for this, and a file that a power failure damaged is no recollection.
+    It is not synced: an agent waits for this, and a file that a power failure damaged is no recollection. If something
+    is forgotten meanwhile there is none either: what is being written may quote it.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     target = path_of(folder, recollection.session)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".writing-")
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=UNFINISHED)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(json.dumps({field.name: getattr(recollection, field.name) for field in fields(recollection)}))
-        Path(temporary).replace(target)
+        with suppress(FileNotFoundError):
+            Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -91,8 +95,11 @@ def read(folder: Path, session: str) -> Recollection | None:
 
 
 def forget(folder: Path, ids: Iterable[str]) -> int:
-    """Remove every recollection that quotes one of these memories; returns how many files went."""
+    """Remove every recollection that quotes one of these memories, or may once it is finished; returns how many."""
     gone, wanted = 0, set(ids)
+    for path in folder.glob(f"{UNFINISHED}*") if folder.is_dir() else ():
+        path.unlink(missing_ok=True)
+        gone += 1
     for path in folder.glob("*.json") if folder.is_dir() else ():
         found = _load(path)
         if found is None or wanted & set(found.ids):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -204,6 +206,40 @@ def test_forgetting_takes_the_recollections_that_quote_it(engine: Engine) -> Non
     assert len(engine.recall("deploy")) == 0
     with pytest.raises(recollect.NotFound):
         engine.get(id)
+
+
+KILLED_WRITING = """
+import os, signal, sys
+from pathlib import Path
+from recollect import recollection
+Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+recollection.write(Path(sys.argv[1]), recollection.Recollection("s1", "", (sys.argv[2],), "kept in the vault"))
+"""
+
+
+@pytest.mark.covers("more.forget")
+def test_forgetting_takes_the_recollection_that_a_killed_process_was_writing(engine: Engine) -> None:
+    id, folder = engine.remember("the deploy password is kept in the vault").id, engine.settings.recollections
+    killed = subprocess.run([sys.executable, "-c", KILLED_WRITING, str(folder), id], check=False)
+    assert killed.returncode == -9 and "vault" in next(folder.iterdir()).read_text()
+    engine.forget(id)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.covers("more.forget")
+def test_a_recollection_that_is_swept_away_while_it_is_written_is_none(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = engine.remember("the deploy password is kept in the vault").id
+    usual = Path.replace
+
+    def beset(self: Path, target: Path) -> Path:
+        recollection.forget(engine.settings.recollections, [id])
+        return usual(self, target)
+
+    monkeypatch.setattr(Path, "replace", beset)
+    assert id in engine.recollect("deploy", "s1", force=True)[0].ids
+    assert list(engine.settings.recollections.iterdir()) == []
 
 
 @pytest.mark.covers("more.forget")
