@@ -241,17 +241,9 @@ class Engine(AbstractContextManager["Engine"]):
             **pipeline.scope_of(self.store.records, chosen, place(scope), several(sessions, "sessions")),
         )  # fmt: skip
         question = parse(
-            query,
-            now=asked_at,
-            filter=wanted,
-            limit=limit or chosen.limit,
-            mode=mode,
-            sort_by=sort_by,
-            budget_tokens=budget_tokens,
-            aliases=table(aliases, "aliases"),
-            unasked=unasked,
-            **chosen.query.options,
-        )
+            query, now=asked_at, filter=wanted, limit=limit or chosen.limit, mode=mode, sort_by=sort_by,
+            budget_tokens=budget_tokens, aliases=table(aliases, "aliases"), unasked=unasked, **chosen.query.options,
+        )  # fmt: skip
         answer = pipeline.recall(question, chosen, self._tools)
         if notes:
             answer = replace(answer, trace=replace(answer.trace, notes=(*notes, *answer.trace.notes)))
@@ -278,16 +270,14 @@ class Engine(AbstractContextManager["Engine"]):
         before = recollection.read(folder, name_of(session, "session"))
         vector = self._prompt_vector(prompt) if topic_gate else ()
         asks = recollection.asked_of(self.settings.store, place(scope), getattr(self.embedder, "id", None))
-        comparable = before is not None and before.asked == asks and topic_gate and not force
-        if before is not None and comparable and recollection.same_topic(before.vector, vector):
+        if before is not None and topic_gate and not force and recollection.stands(before, asks, vector):
             return before, False
         asked = {**asked, "unasked": not force, "without_sensitive": True}
         answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
-        quoted = [hit.memory for hit in answer]
-        ids = tuple(one.id for one in quoted)
+        ids = tuple(hit.id for hit in answer)
         fresh = Recollection(session, moment.isoformat(), ids, answer.render(), vector, asks)
         recollection.write(folder, fresh)
-        if not recollection.still_quotable(quoted, self.store.records):
+        if not recollection.still_quotable([hit.memory for hit in answer], self.store.records):
             recollection.forget(folder, ids)
         return fresh, True
 

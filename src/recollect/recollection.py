@@ -55,6 +55,11 @@ def still_quotable(memories: Sequence[Memory], records: Records) -> bool:
     )
 
 
+def stands(before: Recollection, asked: str, vector: tuple[float, ...]) -> bool:
+    """Whether the old recollection is good enough: the same memories are asked about the same topic."""
+    return before.asked == asked and same_topic(before.vector, vector)
+
+
 def same_topic(before: tuple[float, ...], now: tuple[float, ...], threshold: float = TOPIC_COSINE) -> bool:
     """Whether two prompts are about the same: cosine above the threshold; prompts without a vector never are."""
     if not before or len(before) != len(now):
