@@ -34,7 +34,7 @@ from recollect.domain.recall import (
 from recollect.legs.found import Ahead, Found
 from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs, wants_cosines
 from recollect.legs.spelling import meant
-from recollect.ports import Dictionary, Records, Store, Vector
+from recollect.ports import Records, Store, Vector
 from recollect.stages import confidence
 from recollect.stages.fusion import FUSIONS
 from recollect.stages.priors import PRIORS
@@ -123,9 +123,8 @@ def respell(question: Question, spelling: Part, tools: Tools) -> Question:
     """Misspelt words read as the memories' own, for words and meaning alike; what cannot be asked is left as it is."""
     if tools.store.text is None:
         return question
-    dictionary = tools.embedder if isinstance(tools.embedder, Dictionary) else None
     try:
-        return respelt(question, meant(tools.store.text, question, dictionary, **spelling.options))
+        return respelt(question, meant(tools.store.text, question, tools.embedder, **spelling.options))
     except RecollectError as error:
         return replace(question, notes=(*question.notes, f"spelling was not looked at: {error}"))
 

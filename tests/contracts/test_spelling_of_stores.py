@@ -47,7 +47,7 @@ def test_what_the_dictionary_knows_is_no_slip(store: Store, text: TextIndex) -> 
 
     put(store, note("a", "start the trip"))
     assert readings(text, "star trpi") == {"star": "start", "trpi": "trip"}
-    assert readings(text, "star trpi", dictionary=Known()) == {"trpi": "trip"}
+    assert readings(text, "star trpi", embedder=Known()) == {"trpi": "trip"}
 
 
 def test_the_commoner_of_two_words_is_meant(store: Store, text: TextIndex) -> None:

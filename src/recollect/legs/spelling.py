@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from recollect.domain.profile import Range
@@ -21,26 +22,32 @@ WITNESSES = 50
 def meant(
     index: TextIndex,
     question: Question,
-    dictionary: Dictionary | None = None,
+    embedder: object = None,
     *,
     most: Annotated[int, Range(0, 64)] = 8,
     shortest: Annotated[int, Range(2, 64)] = 4,
 ) -> dict[str, str]:
     """What the misspelt words of a plain question mean: word → the word in scope that one slip makes it of.
 
-    A word that any memory holds, or the dictionary knows, is no slip. At most `most` unknown words are looked at
-    (0: none), those with fewer than `shortest` letters never.
+    A word that any memory holds, or that an embedder with a Dictionary knows, is no slip. At most `most` unknown words
+    are looked at (0: none), those with fewer than `shortest` letters never.
     """
     words = suspects(question, shortest) if most else ()
-    terms = [(word, tokens[0]) for word in words if len(tokens := index.tokens(word)) == 1]
-    counts = index.frequencies([term for _, term in terms]) if terms else []
-    unknown = [word for (word, _), count in zip(terms, counts, strict=True) if not count][:most]
-    found = {word: _reading(index, question, word) for word in unknown}
-    return {
-        word: reading
-        for word, reading in found.items()
-        if reading is not None and not (dictionary is not None and dictionary.knows(word))
-    }
+    terms = _terms(index, words)
+    counts = index.frequencies(list(terms.values())) if terms else []
+    unknown = [word for word, count in zip(terms, counts, strict=True) if not count][:most]
+    found = {word: reading for word in unknown if (reading := _reading(index, question, word)) is not None}
+    if found and isinstance(embedder, Dictionary):
+        return {word: reading for word, reading in found.items() if not embedder.knows(word)}
+    return found
+
+
+def _terms(index: TextIndex, words: Sequence[str]) -> dict[str, str]:
+    """Each word's term in the index; a word that is none or several there is left out."""
+    together = index.tokens(" ".join(words))
+    if len(together) == len(words):  # nearly always, and one call instead of many
+        return dict(zip(words, together, strict=True))
+    return {word: tokens[0] for word in words if len(tokens := index.tokens(word)) == 1}
 
 
 def _reading(index: TextIndex, question: Question, word: str) -> str | None:

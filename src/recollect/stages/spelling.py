@@ -31,7 +31,10 @@ _LEAST_LIKELY = 0.1
 
 def folded(word: str) -> str:
     """As the index's vocabulary spells it: lower case, without accents."""
-    return "".join(sign for sign in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(sign))
+    lower = word.lower()
+    if lower.isascii():
+        return lower
+    return "".join(sign for sign in unicodedata.normalize("NFD", lower) if not unicodedata.combining(sign))
 
 
 def suspects(question: Question, shortest: int) -> tuple[str, ...]:
