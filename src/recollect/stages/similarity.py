@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from recollect.stages.wording import LIKE_LEADS, Reading, Word, read
 
@@ -79,6 +80,7 @@ def compare(left: str, right: str, overlap: float = OVERLAP, *, loose: bool = Fa
     return compare_readings(read(left), read(right), overlap, loose=loose)
 
 
+@lru_cache(maxsize=1024)
 def glance(text: str) -> frozenset[str]:
     """The word beginnings of a text: far cheaper than reading it."""
     return frozenset(word[:4] for word in WORD.findall(text.casefold()))

@@ -250,7 +250,7 @@ class _Sentence:
         self.passive, self.apart = False, True
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)  # what one text is compared with, the next one often is too
 def read(text: str) -> Reading:
     """The meaningful words of a text. Total: any string has a reading, perhaps an empty one."""
     text = ZERO_WIDTH.sub("", unicodedata.normalize("NFKC", text)).replace("’", "'").replace("—", " — ")
