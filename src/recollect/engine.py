@@ -276,7 +276,7 @@ class Engine(AbstractContextManager["Engine"]):
         answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
         ids = tuple(hit.id for hit in answer)
         fresh = Recollection(session, moment.isoformat(), ids, answer.render(), vector, asks)
-        recollection.write(folder, fresh)
+        recollection.keep(folder, fresh)
         if not recollection.still_quotable([hit.memory for hit in answer], self.store.records):
             recollection.forget(folder, ids)
         return fresh, True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import tempfile
@@ -21,6 +22,8 @@ from pathlib import Path
 
 from recollect.domain.memory import Memory, Receipt, Scope
 from recollect.ports import Records
+
+log = logging.getLogger(__name__)
 
 TOPIC_COSINE = 0.85
 MAX_FILES = 1000
@@ -92,6 +95,14 @@ def write(folder: Path, recollection: Recollection) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return target
+
+
+def keep(folder: Path, recollection: Recollection) -> None:
+    """Write it where that is possible: a home that is full or sealed costs the file, not the answer."""
+    try:
+        write(folder, recollection)
+    except OSError as error:
+        log.warning("the recollection was not written: %s", error.strerror)
 
 
 def read(folder: Path, session: str) -> Recollection | None:

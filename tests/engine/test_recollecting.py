@@ -85,3 +85,12 @@ def test_what_is_remembered_again_as_sensitive_leaves_the_recollections_that_quo
     else:
         engine.remember(text, sensitive=True)
     assert list(engine.settings.recollections.iterdir()) == []
+
+
+def test_a_home_that_cannot_be_written_costs_the_file_and_not_the_answer(opened: Open) -> None:
+    engine = opened()
+    engine.remember("the relay stands in the attic")
+    engine.settings.recollections.parent.mkdir(parents=True, exist_ok=True)
+    engine.settings.recollections.write_text("no folder")
+    found, fresh = engine.recollect("where is the relay", "s1")
+    assert fresh and "attic" in found.text
