@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from asking import ask
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.domain.query import units
@@ -77,6 +77,7 @@ def one_slip_away(word: str, more_letters: str = "x") -> set[str]:
     return made - {word}
 
 
+@settings(deadline=None)
 @given(WORDS.map(folded))
 def test_every_single_slip_is_one_and_looks_alike_enough_to_be_listed(word: str) -> None:
     for written in one_slip_away(word):
@@ -85,6 +86,7 @@ def test_every_single_slip_is_one_and_looks_alike_enough_to_be_listed(word: str)
             assert trigram_jaccard(written, word) >= least_likeness(written)
 
 
+@settings(deadline=None)
 @given(WORDS.map(folded), WORDS.map(folded))
 def test_nothing_else_is_a_slip(written: str, word: str) -> None:
     if written != word:
