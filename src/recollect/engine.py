@@ -168,9 +168,12 @@ class Engine(AbstractContextManager["Engine"]):
 
         Type and confidence are those of each mark; its own tags come before the given ones.
         """
-        given = (importance, scope or Scope(), source, None, created_at, pinned, sensitive, metadata or {}, True)
+        given: dict[str, Any] = {
+            "importance": importance, "scope": scope or Scope(), "source": source, "created_at": created_at,
+            "pinned": pinned, "sensitive": sensitive, "metadata": metadata or {}, "captured": True,
+        }  # fmt: skip
         drafts = [
-            writing.Draft(one.content, one.type, (*one.tags, *several(tags, "tags")), one.confidence, *given)
+            writing.Draft(one.content, one.type, (*one.tags, *several(tags, "tags")), one.confidence, **given)
             for one in markers(text)
         ]
         return self.remember_many(drafts, dedupe=dedupe, now=now)

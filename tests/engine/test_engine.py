@@ -20,6 +20,7 @@ import recollect
 from recollect import Scope, recollection
 from recollect.domain.changes import Put
 from recollect.domain.memory import Memory
+from recollect.doors.prompting import with_full_block
 from recollect.encoders.fake import FakeEmbedder
 from recollect.engine import Engine
 from recollect.ports import EmbeddingProgress
@@ -391,7 +392,9 @@ def test_bad_requests_are_typed_errors_with_a_field(engine: Engine, asked: dict[
         assert refused.value.hint and refused.value.field == next(iter(asked))
 
 
-@pytest.mark.parametrize("asked", [{"limit": 0}, {"limit": 1001}, {"limit": "5"}, {"type": 5}, {"cursor": 5}])
+@pytest.mark.parametrize(
+    "asked", [{"limit": 0}, {"limit": -1}, {"limit": 1001}, {"limit": "5"}, {"type": 5}, {"cursor": 5}]
+)
 def test_a_page_is_never_silently_another_than_the_one_that_was_asked_for(
     engine: Engine, asked: dict[str, object]
 ) -> None:
@@ -543,3 +546,14 @@ def test_what_has_no_vector_yet_or_never_is_found_by_its_words(opened: Open, sen
         answer = engine.recall("when does the staging password rotate?")
         assert answer[0].id == fresh.id
         assert not any("no vector" in note for note in answer.trace.notes)
+
+
+@pytest.mark.covers("prior.sensitive")
+def test_a_block_that_is_filled_up_counts_nothing_as_used_twice(engine: Engine) -> None:
+    engine.remember("the vault code of the office", sensitive=True)
+    shown = engine.remember("the office opens at nine").id
+    asked: dict[str, Any] = {"profile": "two-stage", "limit": 2, "explicit": True}
+    answer = engine.recall("office", **asked)
+    assert len(answer) == 2 and "nine" in with_full_block(engine, answer, asked).render()
+    engine.upkeep()
+    assert engine.get(shown).access_count == 1

@@ -14,4 +14,5 @@ def with_full_block(engine: Engine, answer: Recall, asked: dict[str, Any]) -> Re
     """The answer with a block in which the next best have the places of sensitive hits. `asked` is what gave it."""
     if not any(hit.memory.sensitive for hit in answer):
         return answer
-    return replace(answer, rendered=engine.recall(answer.query, **asked, without_sensitive=True).render())
+    again: dict[str, Any] = {**asked, "explicit": False, "without_sensitive": True}  # used is used once
+    return replace(answer, rendered=engine.recall(answer.query, **again).render())

@@ -103,7 +103,10 @@ class OnnxModel:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """By itself: who only looks at words does not wait for the network to be loaded."""
+        """By itself: who only looks at words does not wait for the network to be loaded.
+
+        Two threads may both load it at first, which does no harm.
+        """
         if self._tokenizer is None:
             files = self.files
             check_content(files.tokenizer, files.tokenizer_sha256, files.name)

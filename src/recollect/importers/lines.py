@@ -40,23 +40,25 @@ def parse_json(text: str) -> Any:
 
 def json_document(stream: TextIO, limit: int = MAX_DOCUMENT_CHARACTERS) -> Any:
     """A whole file as one JSON value."""
-    text = stream.read(limit + 1)
-    if len(text) > limit:
-        raise InvalidInput(f"the file has more than {limit} characters", "split it into several files")
-    return parse_json(text.removeprefix("\ufeff"))
+    return parse_json(_whole(stream, limit))
 
 
 def json_entries(stream: TextIO, limit: int = MAX_DOCUMENT_CHARACTERS) -> Iterator[tuple[int, Any]]:
     """(1-based place, entry) of a JSON list, of one object a line, or of a single value; a Problem for a bad line."""
-    text = stream.read(limit + 1).removeprefix("\ufeff")
-    if len(text) > limit:
-        raise InvalidInput(f"the file has more than {limit} characters", "split it into several files")
+    text = _whole(stream, limit)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) > 1 and isinstance(_value(*lines[0]), dict):
         yield from ((number, _value(number, line)) for number, line in lines)
     else:
         document = parse_json(text)
         yield from enumerate(as_list(document) or [document], start=1)
+
+
+def _whole(stream: TextIO, limit: int) -> str:
+    text = stream.read(limit + 1)
+    if len(text) > limit:
+        raise InvalidInput(f"the file has more than {limit} characters", "split it into several files")
+    return text.removeprefix("\ufeff")
 
 
 def _value(number: int, line: str) -> Any:

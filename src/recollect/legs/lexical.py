@@ -18,6 +18,7 @@ from recollect.domain.recall import Attempt
 from recollect.legs import bm25
 from recollect.legs.context import in_context
 from recollect.legs.found import Found, depth
+from recollect.legs.terms import terms_of
 from recollect.ports import LinkIndex, TextIndex, TextMatches
 from recollect.stages.confidence import Frequencies
 from recollect.stages.ladder import (
@@ -162,9 +163,7 @@ def _by_likeness(matches: TextMatches, likeness: dict[str, float], most: int) ->
 
 
 def _frequencies(index: TextIndex, question: Question) -> Lexicon:
-    words = rare_candidates(question)
-    terms = [index.tokens(word) for word in words]
-    known = [(word, token[0]) for word, token in zip(words, terms, strict=True) if token]
+    known = [(word, own[0]) for word, own in terms_of(index, rare_candidates(question)) if own]
     counts = index.frequencies([term for _, term in known])
     return Lexicon(frequencies={word: count for (word, _), count in zip(known, counts, strict=True)})
 

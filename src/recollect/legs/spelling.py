@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from recollect.domain.profile import Range
 from recollect.domain.query import Or, Term
 from recollect.domain.question import Question
+from recollect.legs.terms import terms_of
 from recollect.ports import Dictionary, TextIndex
 from recollect.stages.spelling import least_likeness, most_likely, slip, suspects
 from recollect.stages.stopwords import is_stop_word
@@ -33,21 +33,13 @@ def meant(
     are looked at (0: none), those with fewer than `shortest` letters never.
     """
     words = suspects(question, shortest) if most else ()
-    terms = _terms(index, words)
+    terms = {word: own[0] for word, own in terms_of(index, words) if len(own) == 1}
     counts = index.frequencies(list(terms.values())) if terms else []
     unknown = [word for word, count in zip(terms, counts, strict=True) if not count][:most]
     found = {word: reading for word in unknown if (reading := _reading(index, question, word)) is not None}
     if found and isinstance(embedder, Dictionary):
         return {word: reading for word, reading in found.items() if not embedder.knows(word)}
     return found
-
-
-def _terms(index: TextIndex, words: Sequence[str]) -> dict[str, str]:
-    """Each word's term in the index; a word that is none or several there is left out."""
-    together = index.tokens(" ".join(words))
-    if len(together) == len(words):  # nearly always, and one call instead of many
-        return dict(zip(words, together, strict=True))
-    return {word: tokens[0] for word in words if len(tokens := index.tokens(word)) == 1}
 
 
 def _reading(index: TextIndex, question: Question, word: str) -> str | None:
@@ -67,5 +59,5 @@ def _reading(index: TextIndex, question: Question, word: str) -> str | None:
 
 def _everywhere(index: TextIndex, stop_words: list[str]) -> dict[str, float]:
     """How many memories hold these words, which are in every scope and tell nothing of it."""
-    counts = index.frequencies([term for word in stop_words for term in index.tokens(word)[:1]])
-    return dict(zip(stop_words, map(float, counts), strict=True))
+    terms = {word: own[0] for word, own in terms_of(index, stop_words) if own}
+    return dict(zip(terms, map(float, index.frequencies(list(terms.values()))), strict=True))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from recollect.domain.query import And, Node, Not, Or, Term
+from recollect.domain.query import And, Node, Or, Term
 from recollect.domain.question import Question
 from recollect.domain.scripts import has_unspaced
 from recollect.stages.ladder import trigrams
@@ -76,7 +76,7 @@ def most_likely(written: str, frequencies: Mapping[str, float]) -> str | None:
 
 
 def respelt(question: Question, meant: Mapping[str, str]) -> Question:
-    """The question with these words (folded) read as those, and a note for each."""
+    """The plain question with these words (folded) read as those, and a note for each."""
 
     def mended(text: str) -> str:
         return _WORD.sub(lambda match: _in_case(match[0], meant.get(folded(match[0]))), text)
@@ -86,8 +86,9 @@ def respelt(question: Question, meant: Mapping[str, str]) -> Question:
             text = mended(node.text)
             return None if text != node.text and is_stop_word(text) else Term(text)
         if isinstance(node, And | Or):
-            return join("or" if isinstance(node, Or) else "and", _kept(map(walked, node.parts)))
-        return Not(keep, node.drop) if isinstance(node, Not) and (keep := walked(node.keep)) else node
+            kept = [part for part in map(walked, node.parts) if part is not None]
+            return join("or" if isinstance(node, Or) else "and", kept)
+        return node  # what an alias added; a plain question excludes nothing
 
     if not meant:
         return question
@@ -99,10 +100,6 @@ def respelt(question: Question, meant: Mapping[str, str]) -> Question:
         query=(walked(question.query) if question.query else None) or question.query,
         notes=(*question.notes, *notes),
     )
-
-
-def _kept(nodes: Iterable[Node | None]) -> list[Node]:
-    return [node for node in nodes if node is not None]
 
 
 def _is_ordinary(word: str) -> bool:

@@ -10,6 +10,7 @@ from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
 from recollect.domain.scripts import has_unspaced, pieces_of
 from recollect.legs import bm25
+from recollect.legs.terms import terms_of
 from recollect.ports import LinkIndex, Store, TextIndex
 from recollect.stages import similarity
 from recollect.stages.merging import may_be_one
@@ -62,20 +63,11 @@ def rarest_words(text: TextIndex, content: str) -> list[str]:
     if has_unspaced(content):
         found = [piece for word in found for piece in pieces_of(word)]
     words = list(dict.fromkeys(found))[:WORDS_LOOKED_AT]
-    terms = _terms(text, words)
+    terms = terms_of(text, words)
     flat = [term for _, own in terms for term in own]
     counted = dict(zip(flat, text.frequencies(flat)))
     known = [(min(counted[term] for term in own), word) for word, own in terms if own]
     return [word for count, word in sorted(known) if count][:QUERY_WORDS]
-
-
-def _terms(text: TextIndex, words: list[str]) -> list[tuple[str, list[str]]]:
-    """Each word with its index terms: in one go where every word is plainly one term."""
-    if all(word.isascii() and word.isalnum() for word in words):
-        together = text.tokens(" ".join(words))
-        if len(together) == len(words):
-            return [(word, [term]) for word, term in zip(words, together)]
-    return [(word, text.tokens(word)) for word in words]
 
 
 def standing(store: Store, memory: Memory) -> Memory:

@@ -18,7 +18,7 @@ from recollect.stores.sqlite.ledger import Writing, counter
 WITNESSES = 200
 """So many other texts are read to see whether a word is still in use."""
 READ_WORDS = 20_000
-"""So many words are read at a time: some ten milliseconds."""
+"""So many words are read at a time: some fifty milliseconds."""
 
 
 def unlist_vanished(writing: Writing, words: frozenset[str]) -> None:
@@ -99,7 +99,7 @@ class Lookalikes:
 @dataclass(frozen=True, slots=True)
 class Words:
     """A vocabulary in arrays: its words one behind the other, and for each trigram the places of the words that hold
-    it. Hundreds of thousands of words would be many times as large as Python's own."""
+    it. As strings and lists of Python hundreds of thousands of words would take many times as much."""
 
     spelt: bytes = b""
     spelt_ends: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
