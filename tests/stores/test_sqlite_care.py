@@ -289,7 +289,7 @@ def test_a_damaged_memory_that_a_repair_left_out_can_be_replaced_and_forgotten(p
     assert text_of(store).match(Term("anew"), Filter(), 5).ids == ("n4",)
 
 
-@pytest.mark.parametrize("data", ["x'0000c07f00000000'", "x'0000807f00000000'", "x'00'", "x'0000803f'"])
+@pytest.mark.parametrize("data", ["x'0000c07f00000000'", "x'0000807f00000000'", "x''", "x'00'", "x'0000803f'"])
 def test_a_vector_that_is_none_is_damage_like_any_other(path: Path, store: Store, data: str) -> None:
     damage(path, f"UPDATE vectors SET data = {data} WHERE place = (SELECT min(place) FROM vectors)")
     with pytest.raises(Corrupt):

@@ -258,11 +258,13 @@ def _in_scope(
         best = best[_best(counted.counts[best], counted.lengths[best], search)]
     numbers: list[int] = counted.rows[best].tolist()
     scope = conditions(search.filter)
-    read = rows(
-        connection,
-        f"SELECT m.row, m.id, {is_turn('m')} FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value"
-        f" WHERE {scope.sql}",
-        (json.dumps(numbers), *scope.values),
+    read: list[tuple[int, str, int]] = json.loads(  # in one row: after every row SQLite asks for the interpreter
+        one(
+            connection,
+            f"SELECT json_group_array(json_array(m.row, m.id, {is_turn('m')}))"
+            f" FROM json_each(?) j CROSS JOIN memories m ON m.row = j.value WHERE {scope.sql}",
+            (json.dumps(numbers), *scope.values),
+        )
     )
     ids: dict[int, str] = {row: id for row, id, _ in read}
     if len(ids) < len(numbers):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,17 +40,40 @@ from recollect.stores.sqlite.writer import Writer
 
 ROW_MASK = (1 << ROW_BITS) - 1
 
-COLUMNS = "v.place, v.start, v.stop, v.checksum, v.data"
+GATHERED = (
+    "SELECT json_group_array(json_array(v.place, v.start, v.stop, v.checksum{})),"
+    " CAST(group_concat(v.data, '') AS BLOB) FROM json_each(?) j"
+)
+"""All vectors in one row: after every row SQLite asks for the interpreter, and in a recall two threads read."""
 AT = (
-    f"SELECT {COLUMNS}, m.id FROM json_each(?) j CROSS JOIN vectors v ON v.place = j.value"
+    f"{GATHERED.format(', m.id')} CROSS JOIN vectors v ON v.place = j.value"
     f" CROSS JOIN memories m ON m.row = (v.place >> {PASSAGE_BITS}) & {ROW_MASK} WHERE "
 )
 """The vectors at some places, and whose they are, where the memories keep what follows."""
 OF = (
-    f"SELECT {COLUMNS}, m.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value"
+    f"{GATHERED.format(', m.id')} CROSS JOIN memories m ON m.id = j.value"
     f" CROSS JOIN vectors v ON v.place = ? + (m.row << {PASSAGE_BITS})"
 )
-"""The first vector of some memories."""
+"""The first vector of some memories, and whose they are."""
+WHOLE = f"{GATHERED.format('')} CROSS JOIN vectors v WHERE v.place BETWEEN j.value AND j.value + ?"
+"""All vectors of some memories, given by their first places."""
+
+
+class Fact(NamedTuple):
+    """What is kept beside a vector, and whose it is where that was asked."""
+
+    place: int
+    start: int | None
+    stop: int | None
+    checksum: int
+    id: str = ""
+
+
+class Gathered(NamedTuple):
+    """Vectors as they are in the file: a row of the matrix for each."""
+
+    facts: list[Fact]
+    matrix: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +107,8 @@ class SqliteVectors:
             if number is None or limit <= 0:
                 return []
             places, scope = self._scans.nearest(connection, number, vector, filter, limit), conditions(filter)
-            hits = _hits(connection, vector, rows(connection, AT + scope.sql, (json.dumps(places), *scope.values)))
+            found = _gathered(connection, AT + scope.sql, (json.dumps(places), *scope.values))
+            hits = _hits(connection, vector, found)
             self._judged = _Judged(_state(connection, number, vector), {hit.id: hit for hit in hits})
             self._save_built(connection)
         close = [hit for hit in hits if minimum is None or hit.score >= minimum]
@@ -106,8 +130,10 @@ class SqliteVectors:
             judged = self._judged
             known = judged.hits if judged.state == _state(connection, number, vector) else dict[str, Hit]()
             unknown = [id for id in ids if id not in known]
-            found = rows(connection, OF, (json.dumps(unknown), place(number, 0))) if unknown else []
-            fresh = {hit.id: hit for hit in _hits(connection, vector, found)}
+            fresh = dict[str, Hit]()
+            if unknown:
+                found = _gathered(connection, OF, (json.dumps(unknown), place(number, 0)))
+                fresh = {hit.id: hit for hit in _hits(connection, vector, found)}
         return {id: hit for id in ids if (hit := known.get(id) or fresh.get(id)) is not None}
 
     def put(self, model: str, entries: Sequence[Embedded]) -> None:
@@ -149,21 +175,20 @@ class SqliteVectors:
                 "SELECT id, row, content FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND embedded > 0",
                 (json.dumps(list(ids)),),
             )
-            vectors: dict[int, list[tuple[Any, ...]]] = {}
-            for vector in _sound_rows(_passages(connection, [place(number, row) for _, row, _ in known])):
-                vectors.setdefault((vector[0] >> PASSAGE_BITS) & ROW_MASK, []).append(vector)
-        made = {id: _embedded(id, content, vectors[row]) for id, row, content in known if row in vectors}
+            facts, matrix = _passages(connection, [place(number, row) for _, row, _ in known])
+        owned: dict[int, list[int]] = {}
+        for at, fact in enumerate(facts):
+            owned.setdefault((fact.place >> PASSAGE_BITS) & ROW_MASK, []).append(at)
+        made = dict[str, Embedded]()
+        for id, row, content in known:
+            if row in owned:
+                spans = [(facts[at].start, facts[at].stop) for at in owned[row]]
+                passages = tuple((start, stop) for start, stop in spans if start is not None and stop is not None)
+                made[id] = Embedded(id, content_hash(content), matrix[owned[row]], passages)
         return [made[id] for id in ids if id in made]
 
     def forget(self, model: str) -> None:
         run(self._writer, lambda writing: forget(writing, model))
-
-
-def _embedded(id: str, content: str, vectors: Sequence[tuple[Any, ...]]) -> Embedded:
-    """The vectors of one memory, from its rows in the order of their passages."""
-    matrix = np.frombuffer(b"".join([row[4] for row in vectors]), dtype="<f4").reshape(len(vectors), -1)
-    passages = tuple((start, stop) for _, start, stop, _, _ in vectors if start is not None)
-    return Embedded(id, content_hash(content), matrix, passages)
 
 
 def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
@@ -216,41 +241,48 @@ def _vector_row(key: int, span: tuple[int | None, int | None], data: bytes) -> t
     return (key, *span, vector_checksum(key, *span, data), data)
 
 
-def vector_checksum(key: int, start: int | None, stop: int | None, data: bytes) -> int:
+def vector_checksum(key: int, start: int | None, stop: int | None, data: bytes | memoryview) -> int:
     """CRC-32 over all columns of a vector."""
     facts = b"(%d, None, None)" % key if start is None and stop is None else repr((key, start, stop)).encode()
     return zlib.crc32(data, zlib.crc32(facts))
 
 
-def _hits(connection: Connection, vector: Vector, found: list[tuple[Any, ...]]) -> list[Hit]:
-    """The exact cosine of each memory, at its best passage: of a memory in passages all are read, whichever was found.
-
-    `found` are rows of the table of vectors, each with the id of its memory.
-    """
-    in_passages = {row[0] & ~(MAX_PASSAGES - 1): row[5] for row in found if row[1] is not None}
+def _hits(connection: Connection, vector: Vector, found: Gathered) -> list[Hit]:
+    """The exact cosine of each memory, at its best passage: of one in passages all are read, whichever was found."""
+    facts, matrix = found
+    in_passages = {fact.place & ~(MAX_PASSAGES - 1): fact.id for fact in facts if fact.start is not None}
     if in_passages:
-        others = [(*row, in_passages[row[0] & ~(MAX_PASSAGES - 1)]) for row in _passages(connection, in_passages)]
-        found = [*(row for row in found if row[1] is None), *others]
-    if not found:
-        return []
-    matrix = np.frombuffer(b"".join([row[4] for row in _sound_rows(found)]), dtype="<f4").reshape(len(found), -1)
+        whole = [number for number, fact in enumerate(facts) if fact.start is None]
+        others = _passages(connection, list(in_passages))
+        owned = [fact._replace(id=in_passages[fact.place & ~(MAX_PASSAGES - 1)]) for fact in others.facts]
+        facts, matrix = [*(facts[number] for number in whole), *owned], np.concatenate([matrix[whole], others.matrix])
     # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
-    scores = np.vecdot(matrix.astype(np.float64), vector.astype(np.float64))
+    scores = np.vecdot(matrix.astype(np.float64), vector.astype(np.float64)) if facts else np.zeros(0)
     best: dict[str, Hit] = {}
-    for (_, start, stop, _, _, id), score in zip(found, scores.tolist()):
+    for (_, start, stop, _, id), score in zip(facts, scores.tolist(), strict=True):
         if id not in best or score > best[id].score:
-            best[id] = Hit(id, score, None if start is None else Passage(start, stop))
+            best[id] = Hit(id, score, None if start is None or stop is None else Passage(start, stop))
     return list(best.values())
 
 
-def _sound_rows(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """These rows of the table of vectors, when every one of them is as it was written."""
-    if any(vector_checksum(row[0], row[1], row[2], row[4]) != row[3] for row in found):
-        raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
-    return found
-
-
-def _passages(connection: Connection, firsts: Iterable[int]) -> list[tuple[Any, ...]]:
+def _passages(connection: Connection, firsts: Sequence[int]) -> Gathered:
     """All vectors of some memories, given by their first places."""
-    sql = f"SELECT {COLUMNS} FROM json_each(?) j CROSS JOIN vectors v WHERE v.place BETWEEN j.value AND j.value + ?"
-    return rows(connection, sql, (json.dumps(list(firsts)), MAX_PASSAGES - 1))
+    return _gathered(connection, WHOLE, (json.dumps(firsts), MAX_PASSAGES - 1))
+
+
+def _gathered(connection: Connection, sql: str, values: tuple[Any, ...]) -> Gathered:
+    """The vectors that a statement gathers, when every one of them is as it was written."""
+    described, data = one(connection, sql, values)
+    facts = [Fact(*fact) for fact in json.loads(described)]
+    if not facts:
+        return Gathered([], np.zeros((0, 0), np.float32))
+    size, view = len(data) // len(facts), memoryview(data)
+    pieces = (view[number * size : (number + 1) * size] for number in range(len(facts)))
+    if size % 4 or size * len(facts) != len(data) or not all(map(_is_sound, facts, pieces)):
+        raise Corrupt("a vector fails its checksum", "run doctor with repair: it is made again")
+    return Gathered(facts, np.frombuffer(data, dtype="<f4").reshape(len(facts), -1))
+
+
+def _is_sound(fact: Fact, data: memoryview) -> bool:
+    """Whether a vector is as it was written."""
+    return vector_checksum(fact.place, fact.start, fact.stop, data) == fact.checksum
