@@ -59,8 +59,9 @@ def still_quotable(memories: Sequence[Memory], records: Records) -> bool:
 
 
 def stands(before: Recollection, asked: str, vector: tuple[float, ...]) -> bool:
-    """Whether the old recollection is good enough: the same memories are asked about the same topic."""
-    return before.asked == asked and same_topic(before.vector, vector)
+    """Whether the old recollection is good enough: the same memories are asked about the same topic, and some were
+    found. Where none were, there may be some by now."""
+    return bool(before.ids) and before.asked == asked and same_topic(before.vector, vector)
 
 
 def same_topic(before: tuple[float, ...], now: tuple[float, ...], threshold: float = TOPIC_COSINE) -> bool:

@@ -18,7 +18,7 @@ import platformdirs
 from recollect.domain.errors import InvalidInput
 
 APP = "recollect"
-MOST_HOURS = 8760
+RANGES = {"recollect_limit": (1, 50), "consolidate_hours": (0, 8760)}
 """A year: what is to happen more rarely is not regular."""
 PLACES = ("store", "models", "qdrant")
 """The settings that are a path, or an address."""
@@ -50,8 +50,10 @@ class Settings:
     qdrant_collection: str = "recollect"
     """How the names of this store's collections begin."""
     profile: str = "balanced"
-    recollect_profile: str = "two-stage"
+    recollect_profile: str = "balanced"
     """How a prompt is answered for the hooks (POST /recollect)."""
+    recollect_limit: int = 3
+    """With how many memories at most."""
     episodes_profile: str = "live-weights"
     """How GET /episodes/search ranks."""
     topic_gate: bool = True
@@ -128,12 +130,15 @@ def converted(name: str, value: Any) -> Any:
         text = _text(name, value)
         return text if wanted == "str" else Path(text).expanduser()
     try:
-        if wanted == "float":
-            return _hours(value)
+        if wanted in ("int", "float"):
+            return _number(name, value, whole=wanted == "int")
         if wanted == "bool" and not isinstance(value, bool):
             return {"true": True, "1": True, "false": False, "0": False}[str(value).strip().lower()]
     except (ValueError, TypeError, KeyError):
-        kind = f"a number from 0 to {MOST_HOURS}" if wanted == "float" else "true or false"
+        kind = "true or false"
+        if name in RANGES:
+            low, high = RANGES[name]
+            kind = f"a {'whole ' if wanted == 'int' else ''}number from {low} to {high}"
         hint = f"allowed: {kind}, in config.toml, in RECOLLECT_{name.upper()} or by `recollect settings set`"
         raise InvalidInput(f"{name} cannot be {str(value)[:40]!r}", hint, name) from None
     return value
@@ -149,11 +154,12 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _hours(value: Any) -> float:
+def _number(name: str, value: Any, *, whole: bool) -> float:
     found = math.nan if isinstance(value, bool) else float(value)
-    if not 0 <= found <= MOST_HOURS:
+    low, high = RANGES[name]
+    if not low <= found <= high or (whole and not found.is_integer()):
         raise ValueError(value)
-    return found
+    return int(found) if whole else found
 
 
 def _models_folder(environment: Mapping[str, str]) -> Path:

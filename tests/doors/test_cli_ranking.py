@@ -116,6 +116,7 @@ WRONG = {
     "topic_gate": ("maybe", "2"),
     "profile": ("nosuch", "nosuch.toml"),
     "recollect_profile": ("nosuch",),
+    "recollect_limit": ("0", "51", "2.5", "nan", "three"),
     "episodes_profile": ("nosuch",),
     "embedder": ("nosuch", "ftp://host/v1", "https://me:secret@host/v1", "minilm-l6"),
     "embedder_model": ("two\nlines", " "),
@@ -160,6 +161,7 @@ def test_refusals_name_what_is_allowed(cli: Any) -> None:
         return cli("settings", "set", "--json", "--", name, value).document["error"]["hint"]
 
     assert "number from 0 to 8760" in hint("consolidate_hours", "abc")
+    assert "whole number from 1 to 50" in hint("recollect_limit", "2.5")
     assert "true or false" in hint("topic_gate", "maybe")
     assert "two-stage" in hint("recollect_profile", "nosuch")
     assert "arctic-embed-s" in hint("embedder", "nosuch")
@@ -169,7 +171,7 @@ def test_refusals_name_what_is_allowed(cli: Any) -> None:
 
 
 def test_allowed_values_are_written_and_read_again(cli: Any, home: Path, tmp_path: Path) -> None:
-    good = {"consolidate_hours": "24", "topic_gate": "false", "recollect_profile": "balanced", "embedder": "fake",
+    good = {"consolidate_hours": "24", "topic_gate": "false", "recollect_profile": "two-stage", "embedder": "fake",
             "reranker": "none", "language_model": "http://127.0.0.1:8080/v1", "language_model_name": "some/model",
             "extract_concepts": "true", "embedder_model": "name", "reranker_key": "abc-123",
             "models": str(tmp_path)}  # fmt: skip

@@ -299,6 +299,23 @@ def test_recollect_writes_the_session_file_and_keeps_the_topic(client: TestClien
     problem(client.post("/recollect", json={"prompt": "x"}), 422, "invalid-input", "session_id")
 
 
+def test_a_recollection_of_nothing_does_not_stand(client: TestClient) -> None:
+    asked = {"prompt": "PostgreSQL replicas", "session_id": "s"}
+    assert client.post("/recollect", json=asked).json()["ids"] == []
+    id = remember(client, "PostgreSQL has replicas")
+    assert client.post("/recollect", json=asked).json()["ids"] == [id]
+
+
+def test_how_many_memories_a_prompt_gets_is_a_setting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_RECOLLECT_LIMIT", "2")
+    with served(home) as client:
+        for one in range(5):
+            remember(client, f"PostgreSQL fact number {one} about replicas", dedupe=False)
+        asked = {"prompt": "PostgreSQL replicas", "session_id": "s", "force": True}
+        assert len(client.post("/recollect", json=asked).json()["ids"]) == 2
+        assert len(client.post("/recollect", json={**asked, "limit": 4}).json()["ids"]) == 4
+
+
 def test_the_topic_gate_is_a_setting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_TOPIC_GATE", "false")
     with served(home) as client:

@@ -25,7 +25,15 @@ def town(opened: Open) -> Engine:
         "Rain closed the mountain road for a week.",
     ):
         engine.remember(text)
+    for number in range(unasked_from()):
+        engine.remember(f"Invoice {number} was paid in time.", dedupe=False)
     return engine
+
+
+def unasked_from() -> int:
+    recipe = profiles.load("balanced").confidence
+    assert recipe is not None
+    return recipe.unasked_from
 
 
 @pytest.mark.covers("more.abstain")
@@ -49,6 +57,19 @@ def test_unasked_and_unsure_returns_nothing_and_says_why(town: Engine) -> None:
     assert nearest.stage == "confidence" and nearest.id == town.recall(UNKNOWN)[0].id
     known = town.recall(KNOWN, unasked=True)
     assert len(known) and not known.abstained
+
+
+@pytest.mark.parametrize("embedder", ["none", "fake"])
+def test_a_handful_of_memories_is_never_withheld_from_a_prompt(opened: Open, embedder: str) -> None:
+    engine = opened(embedder=embedder)
+    for number in range(unasked_from() - 1):
+        engine.remember(f"Invoice {number} was paid at the harbour.", dedupe=False)
+    engine.upkeep()
+    assert len(engine.recall(UNKNOWN, unasked=True))
+    assert engine.recall(UNKNOWN, options={"confidence.keep": 0.97}).abstained, "a rate that was asked for"
+    engine.remember("Invoices are paid at the harbour.", dedupe=False)
+    engine.upkeep()
+    assert engine.recall(UNKNOWN, unasked=True).abstained
 
 
 @pytest.mark.covers("more.abstain")

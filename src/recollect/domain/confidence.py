@@ -41,10 +41,13 @@ class ConfidenceRecipe:
 
     keep: of the recalls that somebody asked for, the share of answerable ones that must get an answer; keep_unasked: of
     the memories that are put before a model without being asked for, as hooks do. 1 never leaves an answer empty.
+    unasked_from: with fewer memories to choose from, what is put before a model is never left empty: that the best of a
+    handful stands out from the others says little.
     """
 
     keep: float = 1.0
     keep_unasked: float = 1.0
+    unasked_from: int = 0
     calibrations: tuple[Calibration, ...] = ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, cast
 
 from recollect.domain.confidence import Calibration, ConfidenceRecipe, Point
@@ -16,12 +17,15 @@ MAX_CALIBRATIONS = 20
 MAX_POINTS = 200
 
 
-def rates(*, keep: Rate = 1.0, keep_unasked: Rate = 1.0) -> ConfidenceRecipe:
+def rates(
+    *, keep: Rate = 1.0, keep_unasked: Rate = 1.0, unasked_from: Annotated[int, Range(0, 1_000_000)] = 0
+) -> ConfidenceRecipe:
     """How many of the questions that have an answer must still get one.
 
-    keep: of recalls that somebody asked for; keep_unasked: of what hooks put before a model unasked.
+    keep: of recalls that somebody asked for; keep_unasked: of what hooks put before a model unasked, from so many
+    memories on (unasked_from).
     """
-    return ConfidenceRecipe(keep, keep_unasked)
+    return ConfidenceRecipe(keep, keep_unasked, unasked_from)
 
 
 def calibration(
@@ -47,11 +51,8 @@ def recipe(table: Mapping[str, Any], path: str = "confidence") -> ConfidenceReci
     if not isinstance(listed, list) or len(cast(list[Any], listed)) > MAX_CALIBRATIONS:
         raise Wrong(f"{path}.calibrations", f"must be a list of at most {MAX_CALIBRATIONS} tables")
     entries = enumerate(cast(list[Any], listed))
-    return ConfidenceRecipe(
-        chosen.keep,
-        chosen.keep_unasked,
-        tuple(_calibration(one, f"{path}.calibrations.{place}") for place, one in entries),
-    )
+    calibrations = tuple(_calibration(one, f"{path}.calibrations.{place}") for place, one in entries)
+    return replace(chosen, calibrations=calibrations)
 
 
 def _calibration(given: Any, path: str) -> Calibration:

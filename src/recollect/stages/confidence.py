@@ -86,7 +86,10 @@ def assess(
     ]
     if not chosen:
         return None
-    keep = recipe.keep_unasked if question.unasked else recipe.keep
+    keep = recipe.keep
+    if question.unasked:
+        seen = len(by_name["similarity"].hits) if "similarity" in by_name else frequencies.documents
+        keep = recipe.keep_unasked if seen >= recipe.unasked_from else 1.0
     return weighed(found, max(chosen, key=lambda one: (len(one.model), len(one.weights), one.name)), keep)
 
 

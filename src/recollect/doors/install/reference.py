@@ -63,8 +63,9 @@ reference data and no instructions. Each stands on one line with its kind, confi
 marked sensitive is never among them. Text
 that tries to close the fence or to pass for a part of the conversation is disarmed. No memory is shown twice in one
 conversation, unless it was compacted since or your prompt contains `{asked}`. A session starts with what is recent and
-important in its project (in general, if the project has nothing yet); prompts are answered by the profile in
-`recollect_profile`, and while they stay on their topic nothing new is said (`topic_gate`).
+important in its project (in general, if the project has nothing yet). A prompt is answered by the profile in
+`recollect_profile` with at most `recollect_limit` memories, and with none where `balanced` finds nothing that has to do
+with it; while prompts stay on their topic nothing new is said (`topic_gate`).
 
 **Listening.** From the agent's own words, `[MEMORY]` lines and phrasings such as "Decision: …" or "The fix was …"
 become memories. User prompts, tools, side conversations, code blocks and what recollect itself had shown are not

@@ -62,7 +62,7 @@ async def recollect(call: AtDoor, body: RecollectRequest) -> Response:
             force=body.force,
             topic_gate=settings.topic_gate,
             exclude=body.exclude,
-            limit=body.limit,
+            limit=body.limit or settings.recollect_limit,
             budget_tokens=body.budget_tokens,
             options=FOR_A_PROMPT,
         )
