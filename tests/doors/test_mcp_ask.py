@@ -150,6 +150,18 @@ def test_sensitive_memories_never_reach_a_model(engine: Engine) -> None:
     assert answer["notes"]
 
 
+def test_however_many_sensitive_memories_fit_none_is_quoted(engine: Engine) -> None:
+    for shelf in range(30):
+        engine.remember(f"The spare key of warehouse {shelf} hangs behind the clock", sensitive=True, dedupe=False)
+
+    async def work(at: Visit) -> dict[str, Any]:
+        return await at.call("memory_ask", question="Where hangs the spare key of the warehouse?", limit=1)
+
+    answer = visit(build_server(engine), work)
+    assert "clock" not in json.dumps(answer)
+    assert "sensitive" in answer["notes"][-1]
+
+
 def test_questions_that_wait_for_a_model_do_not_hold_up_the_other_tools(engine: Engine) -> None:
     model, asked, answers = Model(), anyio.Event(), anyio.Event()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.from_thread
@@ -37,6 +38,7 @@ from recollect.doors.mcp.reading import checked_profile
 from recollect.stages.rendering import one_line
 
 if TYPE_CHECKING:
+    from recollect.domain.recall import Recall
     from recollect.doors.answering import Answer, Complete
 
 CONSIDERED = 8
@@ -44,7 +46,6 @@ MODEL_SECONDS = 60.0
 ANSWER_TOKENS = 1000
 STATELESS_SINCE = "2026-07-28"
 REQUEST = "answer"
-MOST_ROUNDS = 20
 
 Question = Annotated[str, Field(description="The question, in a full sentence.")]
 Considered = Annotated[int, Field(ge=1, le=50, description="How many memories the answer may rest on at most.")]
@@ -85,27 +86,18 @@ class Asking:
         return views.result(wire.answer_to_dict(answer), _told(answer))
 
     def _answer(self, question: str, client: ClientModel, asked: dict[str, Any]) -> Answer:
-        from recollect.doors.answering import answered, ask, language_model
+        from recollect.doors.answering import Retrieved, answered, ask, language_model
 
         engine = self._door.engine
-        secret = self._secret(question, asked)
         complete = _first_of(client.complete if client.offered else None, language_model(engine.settings))
-        answer = answered(ask(engine, question, complete=complete, exclude=tuple(secret), **asked))
-        if not secret:
+        events = ask(engine, question, complete=complete, without_sensitive=True, **asked)
+        first = next(events)
+        hidden = _left_out(first.recall, asked["limit"]) if isinstance(first, Retrieved) else 0
+        answer = answered(events)
+        if not hidden:
             return answer
-        note = f"{len(secret)} sensitive memories were left out; people read them with `recollect recall`"
+        note = f"{hidden} sensitive memories were left out; people read them with `recollect recall`"
         return replace(answer, notes=(*answer.notes, note))
-
-    def _secret(self, question: str, asked: dict[str, Any]) -> set[str]:
-        """The sensitive memories that would be recalled; they are left out, and others take their places."""
-        found: set[str] = set()
-        for _ in range(MOST_ROUNDS if question.strip() else 0):
-            recalled = self._door.engine.recall(question, exclude=tuple(found), **asked)
-            more = {hit.id for hit in recalled if hit.memory.sensitive}
-            if not more:
-                break
-            found |= more
-        return found
 
 
 class ClientModel:
@@ -150,6 +142,14 @@ class ClientModel:
 
 class NotAskedYet(ModelUnavailable):
     """The client will bring the answer with its next call: nobody else needs to be asked."""
+
+
+def _left_out(recalled: Recall, limit: int) -> int:
+    """How many sensitive memories would have been among the hits."""
+    if recalled.abstained:
+        return 0
+    least = recalled.hits[-1].score if len(recalled) >= limit else -inf
+    return sum(one.stage == "withhold" and one.score >= least for one in recalled.dropped)
 
 
 def _text_of(content: Any) -> str:
