@@ -64,6 +64,22 @@ def test_diff_names_what_differs(cli: Any) -> None:
     assert cli("profiles", "diff", "balanced", "balanced").out == ""
 
 
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("[spelling]\nmost = 2", "spelling.most"),
+        ("[confidence]\nkeep_unasked = 0.7", "confidence.keep_unasked"),
+        ('[render]\nkind = "fenced"', "render"),
+        ('[render]\nheading = "## Notes"', "render.heading"),
+        ('[settings.loud]\nsets = "legs.lexical.weight"\nminimum = 0\nmaximum = 1', "settings.loud"),
+    ],
+)
+def test_diff_tells_every_table_apart(cli: Any, tmp_path: Path, table: str, name: str) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(f'extends = "balanced"\n{table}\n')
+    assert list(cli("profiles", "diff", "balanced", str(mine), "--json").document["differences"]) == [name]
+
+
 @pytest.mark.covers("live.settings")
 def test_live_settings_are_kept_and_used(cli: Any) -> None:
     cli("remember", "the crane lifts forty tons")

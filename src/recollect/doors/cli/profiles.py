@@ -115,7 +115,7 @@ def _verdict(profile: Profile) -> dict[str, Any]:
 
 
 def diff(ctx: typer.Context, first: Name, second: Name) -> None:
-    """What two profiles do differently, option by option, defaults and parents resolved."""
+    """What two profiles do differently, option by option, with what they inherit from their parents."""
     from recollect import profiles
 
     run = current(ctx)
@@ -151,6 +151,9 @@ def _flattened(profile: Profile) -> dict[str, Any]:
         "without_dense": profile.without_dense,
         **{f"query.{name}": value for name, value in profile.query.options.items()},
     }
+    if profile.spelling is not None:
+        flat |= {"spelling": "on"}
+        flat |= {f"spelling.{name}": value for name, value in profile.spelling.options.items()}
     for group, specs in (("legs", profile.legs), ("signals", profile.signals)):
         for spec in specs:
             path = f"{group}.{spec.name}"
@@ -163,4 +166,9 @@ def _flattened(profile: Profile) -> dict[str, Any]:
         flat |= {f"{group}.{part.kind}.{name}": value for part in parts for name, value in part.options.items()}
     if profile.rerank is not None:
         flat |= {f"rerank.{name}": value for name, value in profile.rerank.options.items()}
+    if profile.confidence is not None:
+        flat |= {f"confidence.{name}": value for name, value in plain(profile.confidence).items()}
+    flat |= {"render": profile.render.kind}
+    flat |= {f"render.{name}": value for name, value in profile.render.options.items()}
+    flat |= {f"settings.{one.name}": one for one in profile.settings}
     return plain(flat)
