@@ -118,6 +118,17 @@ def test_alpha_is_the_share_of_one_list_and_the_others_divide_the_rest() -> None
     }
 
 
+@pytest.mark.parametrize(("alpha", "heard"), [(0.0, "lexical"), (1.0, "dense")])
+def test_a_share_of_nothing_lets_nothing_in(alpha: float, heard: str) -> None:
+    fused = convex([scored("lexical", a=2.0), scored("dense", b=1.0)], alpha=alpha)
+    assert [part.list for one in fused for part in one.contributions] == [heard]
+
+
+def test_a_list_that_is_flat_by_making_is_so_whatever_its_share() -> None:
+    lists = [replace(scored("lexical", a=2.0, b=1.0), flattened=True), scored("dense", a=0.9, b=0.1)]
+    assert convex(lists, alpha=0.5, gaps={"lexical": 0.5, "dense": 0.5}) == convex(lists, alpha=0.5)
+
+
 @pytest.mark.covers("fusion.scaled")
 @pytest.mark.parametrize(("raw", "expected"), [(-3.0, 0.0), (0.0, 0.0), (5.0, 0.2), (25.0, 1.0), (40.0, 1.0)])
 def test_scaled_is_the_raw_score_over_25_between_0_and_1(raw: float, expected: float) -> None:

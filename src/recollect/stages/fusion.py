@@ -7,6 +7,7 @@ known by name: the order in which they are handed over changes nothing, sums inc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import fsum, inf
 from typing import Annotated, Literal, get_args
 
@@ -87,13 +88,14 @@ def convex(
     query; "minmax" from its smallest to its largest score, both so that the best has 1; "raw" takes scores that lie
     between 0 and 1 as they are. `norms` chooses for single lists. `ranges` gives a list the least distance that may
     be stretched to 1, so that a list that cannot decide does not pretend to; half of it where most hits are the best
-    passages of long memories. `gaps` tells for lists how far their best
-    usually stands above their tenth: a list that is clearer than usual counts more in this query, the others less.
-    alpha, where given, is the share of the list `alpha_of`; the others divide the rest in the proportion of their
-    weights.
+    passages of long memories. `gaps` tells for lists how far their best usually stands above their tenth: a list that
+    is clearer than usual counts more in this query, the others less. alpha, where given, is the share of the list
+    `alpha_of`; the others divide the rest in the proportion of their weights.
     """
     floors, chosen, least = minimums or {}, norms or {}, ranges or {}
-    voting = _voting(lists) if alpha is None else _shared(_voting(lists), alpha, alpha_of)
+    voting = _voting(lists)
+    if alpha is not None:
+        voting = _voting(_shared(voting, alpha, alpha_of))
     shares: dict[str, list[float]] = {}
     for ranked in voting:
         scores = [hit.score for hit in ranked.hits]
@@ -168,10 +170,7 @@ def _voting(lists: Iterable[RankedList]) -> list[RankedList]:
 
 def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[RankedList]:
     rest = fsum(one.weight for one in lists if one.name != alpha_of)
-    return [
-        RankedList(one.name, one.hits, alpha if one.name == alpha_of else (1 - alpha) * one.weight / rest)
-        for one in lists
-    ]
+    return [replace(one, weight=alpha if one.name == alpha_of else (1 - alpha) * one.weight / rest) for one in lists]
 
 
 def _variation(hits: Sequence[Hit]) -> float:
