@@ -26,8 +26,8 @@ import psycopg
 from benchmarks import corpus, machine
 from benchmarks.postgres import Processes
 from benchmarks.timing import Once
+from recollect.domain.trigrams import trigrams
 from recollect.stages.ladder import MAX_SIMILAR, MIN_SIMILARITY
-from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import EVERYONE, run
 from recollect.stores.postgres.tables import ALIKE, FINDERS, MEMORIES, TEXTS
 

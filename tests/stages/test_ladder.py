@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 from asking import ask
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from recollect.stages.ladder import (
     MAX_FUZZY_WORDS,
@@ -16,8 +14,6 @@ from recollect.stages.ladder import (
     sanitised,
     similarities,
     strongest,
-    trigram_jaccard,
-    trigrams,
 )
 from recollect.stages.parse import unparse
 
@@ -104,39 +100,6 @@ def test_ties_alone_need_frequencies() -> None:
     tied = Lexicon({"alpha": 8, "gamma": 3})
     assert rung("strongest_term", "alpha gamma wal", tied) == "gamma"
     assert rung("refreshed_strongest", "alpha, gamma! wal", tied) == "gamma"
-
-
-@pytest.mark.covers("ladder.fuzzy")
-def test_trigrams_are_padded_once() -> None:
-    assert trigrams("wal") == {"$wa", "wal", "al$"}
-    assert trigrams("a") == {"$a$"}
-    assert trigrams("") == frozenset()
-
-
-@pytest.mark.covers("ladder.fuzzy")
-@pytest.mark.parametrize(
-    ("first", "second", "similarity"),
-    [
-        ("checkpoint", "checkpoint", 1.0),
-        ("Checkpoint", "checkPOINT", 1.0),
-        ("kubernets", "kubernetes", 7 / 12),
-        ("wal", "wall", 2 / 5),
-        ("wal", "xyz", 0.0),
-        ("", "", 0.0),
-        ("", "wal", 0.0),
-    ],
-)
-def test_trigram_jaccard(first: str, second: str, similarity: float) -> None:
-    assert trigram_jaccard(first, second) == pytest.approx(similarity)
-
-
-@pytest.mark.covers("ladder.fuzzy")
-@settings(deadline=None)
-@given(st.text(max_size=12), st.text(max_size=12))
-def test_trigram_jaccard_is_a_similarity(first: str, second: str) -> None:
-    assert trigram_jaccard(first, second) == trigram_jaccard(second, first)
-    assert 0.0 <= trigram_jaccard(first, second) <= 1.0
-    assert trigram_jaccard(first, first) == (1.0 if first.casefold() else 0.0)
 
 
 @pytest.mark.covers("ladder.fuzzy")

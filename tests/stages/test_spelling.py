@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.domain.query import units
-from recollect.stages.ladder import trigram_jaccard
+from recollect.domain.trigrams import jaccard, trigrams
 from recollect.stages.parse import MAX_WORDS, unparse
 from recollect.stages.spelling import folded, least_likeness, most_likely, respelt, slip, suspects
 
@@ -77,13 +77,31 @@ def one_slip_away(word: str, more_letters: str = "x") -> set[str]:
     return made - {word}
 
 
+@pytest.mark.covers("ladder.fuzzy")
+@pytest.mark.parametrize(
+    ("first", "second", "similarity"),
+    [
+        ("checkpoint", "checkpoint", 1.0),
+        ("kubernets", "kubernetes", 7 / 12),
+        ("wal", "wall", 2 / 5),
+        ("wal", "xyz", 0.0),
+        ("a", "ab", 0.0),
+        ("", "", 0.0),
+        ("", "wal", 0.0),
+    ],
+)
+def test_words_are_alike_by_the_trigrams_they_share(first: str, second: str, similarity: float) -> None:
+    assert jaccard(trigrams(first), trigrams(second)) == pytest.approx(similarity)
+
+
 @settings(deadline=None)
 @given(WORDS.map(folded))
 def test_every_single_slip_is_one_and_looks_alike_enough_to_be_listed(word: str) -> None:
     for written in one_slip_away(word):
         assert slip(written, word) > 0
-        if trigram_jaccard(written, word) > 0:  # four letters, the middle two exchanged, have no trigram in common
-            assert trigram_jaccard(written, word) >= least_likeness(written)
+        likeness = jaccard(trigrams(written), trigrams(word))
+        if likeness > 0:  # four letters, the middle two exchanged, have no trigram in common
+            assert likeness >= least_likeness(written)
 
 
 @settings(deadline=None)

@@ -140,18 +140,6 @@ def similarities(similar: Similar, minimum: float = MIN_SIMILARITY) -> dict[str,
     return dict(ordered[:MAX_WORDS])
 
 
-def trigrams(word: str) -> frozenset[str]:
-    """The three-letter pieces of a word, with $ for its beginning and its end."""
-    padded = f"${word}$"
-    return frozenset(padded[place : place + 3] for place in range(len(padded) - 2))
-
-
-def trigram_jaccard(first: str, second: str) -> float:
-    """|shared trigrams| / |all trigrams| of two words, in any case; 0 where one is empty."""
-    ours, theirs = trigrams(first.casefold()), trigrams(second.casefold())
-    return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
-
-
 def _sanitised_units(question: Question) -> list[Unit]:
     """The plain words and what their aliases add."""
     return [unit for word in sanitised(question) for unit in expand(Term(word), question.aliases)][:MAX_WORDS]

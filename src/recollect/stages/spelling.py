@@ -14,7 +14,7 @@ from dataclasses import replace
 from recollect.domain.query import And, Node, Or, Term
 from recollect.domain.question import Question
 from recollect.domain.scripts import has_unspaced
-from recollect.stages.ladder import trigrams
+from recollect.domain.trigrams import trigrams
 from recollect.stages.parse import MAX_CHARACTERS, MAX_WORDS, join
 from recollect.stages.stopwords import is_stop_word
 

@@ -12,6 +12,7 @@ from recollect.domain.memory import Memory
 from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit, is_flat, units
 from recollect.domain.question import Filter
 from recollect.domain.subjects import Words, subject
+from recollect.domain.trigrams import jaccard, trigrams
 from recollect.ports import TEXT_COLUMNS, ScopeCounts, TextMatches
 from recollect.stores.memory.contents import Row, Shelf
 
@@ -102,7 +103,7 @@ class MemoryText:
             folded = "".join(self._shelf.tokens.words(word))
             vocabulary = {known for row in self._shelf.contents.rows.values() for known in row.words}
         wanted = trigrams(folded)
-        likeness = {known: len(wanted & trigrams(known)) / len(wanted | trigrams(known)) for known in vocabulary}
+        likeness = {known: jaccard(wanted, trigrams(known)) for known in vocabulary}
         close = [(known, value) for known, value in likeness.items() if value > 0 and value >= minimum]
         return sorted(close, key=lambda pair: (-pair[1], pair[0]))[: max(limit, 0)]
 
@@ -121,12 +122,6 @@ def matches(node: Node, tally: Tally) -> bool | None:
         kept = matches(node.keep, tally)
         return kept and not matches(node.drop, tally)
     return any(tally[node]) if node in tally else None
-
-
-def trigrams(word: str) -> frozenset[str]:
-    """The three-letter pieces of a word with "$" at both ends; an empty word has none."""
-    padded = f"${word}$"
-    return frozenset(padded[start : start + 3] for start in range(len(padded) - 2))
 
 
 def written(node: Node) -> str:

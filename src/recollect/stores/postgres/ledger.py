@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from recollect.stores.memory.text import trigrams
+from recollect.domain.trigrams import trigrams
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
 from recollect.stores.tokens import Text

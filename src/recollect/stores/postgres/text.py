@@ -19,10 +19,10 @@ from recollect.domain.query import And, Node, Not, Or, Unit, is_flat, units
 from recollect.domain.question import Filter
 from recollect.domain.subjects import Words
 from recollect.domain.times import to_ms
+from recollect.domain.trigrams import trigrams
 from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.expressions import Run, finders
 from recollect.stores.memory.text import Run as Counted
-from recollect.stores.memory.text import trigrams
 from recollect.stores.postgres.connection import Connection, Rows, one, rows
 from recollect.stores.postgres.filters import TIMES, conditions, scope_query, without_idle_times
 from recollect.stores.postgres.lexemes import (
