@@ -64,12 +64,12 @@ def stands(before: Recollection, asked: str, vector: tuple[float, ...]) -> bool:
     return bool(before.ids) and before.asked == asked and same_topic(before.vector, vector)
 
 
-def same_topic(before: tuple[float, ...], now: tuple[float, ...], threshold: float = TOPIC_COSINE) -> bool:
-    """Whether two prompts are about the same: cosine above the threshold; prompts without a vector never are."""
+def same_topic(before: tuple[float, ...], now: tuple[float, ...]) -> bool:
+    """Whether two prompts are about the same: cosine above TOPIC_COSINE; prompts without a vector never are."""
     if not before or len(before) != len(now):
         return False
     lengths = sqrt(sum(one * one for one in before)) * sqrt(sum(one * one for one in now))
-    return lengths > 0 and sum(one * other for one, other in zip(before, now, strict=True)) / lengths > threshold
+    return lengths > 0 and sum(one * other for one, other in zip(before, now, strict=True)) / lengths > TOPIC_COSINE
 
 
 def path_of(folder: Path, session: str) -> Path:

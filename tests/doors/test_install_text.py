@@ -110,7 +110,7 @@ def test_hooks_go_in_beside_what_is_there_and_come_out_again(agent: str, text: s
         assert after["hooks"][event][: len(groups)] == groups
     for event, (wanted,) in entries.hooks_document(agent, COMMAND).items():
         assert after["hooks"][event][-1] == wanted
-    left = jsontext.parse(entries.without_hooks(entries.without_server(once, agent), agent)).value
+    left = jsontext.parse(entries.without_hooks(entries.without_server(once), agent)).value
     left.pop("version", None)
     # An event that had an empty list may have lost it: the copy kept beside the file brings that back as well.
     for event, groups in before.get("hooks", {}).items():
@@ -167,7 +167,7 @@ def test_what_was_added_to_our_server_by_hand_stays_when_it_is_brought_up_to_dat
     read = jsontext.parse(module).value["mcpServers"]["recollect"]
     assert read["args"] == ["-P", "-m", "recollect", "mcp", "--namespace", "work"]
     assert (read["command"], read["env"]) == ("/usr/bin/python", {"RECOLLECT_HOME": "/home/me/work"})
-    assert "recollect" not in entries.without_server(module, "cursor")
+    assert "recollect" not in entries.without_server(module)
 
 
 def test_what_was_added_to_our_toml_table_by_hand_stays_when_it_is_brought_up_to_date() -> None:
@@ -181,7 +181,7 @@ def test_what_was_added_to_our_toml_table_by_hand_stays_when_it_is_brought_up_to
 def test_a_server_of_our_name_that_is_not_ours_is_left_alone() -> None:
     text = '{"mcpServers": {"recollect": {"command": "npx", "args": ["other"]}}}'
     assert entries.with_server(text, "claude", COMMAND) == text
-    assert entries.without_server(text, "claude") == text
+    assert entries.without_server(text) == text
 
 
 CONFIGS = [

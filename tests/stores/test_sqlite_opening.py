@@ -23,7 +23,7 @@ from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import Connection, Readers, connect, require_safe_sqlite, set_pragma
 from recollect.stores.sqlite.schema import MIGRATIONS
-from recollect.stores.tokens import MARK, Tokenizer, narrow, pack, token_hash
+from recollect.stores.tokens import END, MARK, Tokenizer, narrow, piece, stream_of
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])
@@ -222,7 +222,7 @@ def index_runs_as_words(path: Path) -> None:
             ).fetchall()
             sql = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
             connection.execute(sql, (row, *columns, scope)).fetchall()
-            stream = narrow(pack([*map(token_hash, first), 0, *map(token_hash, second), 0]))
+            stream = narrow(stream_of(b"".join([*map(piece, first), END, *map(piece, second), END])))
             sql = "UPDATE texts SET content_tokens = ?, tokens = ? WHERE row = ?"
             connection.execute(sql, (len(first), stream, row)).fetchall()
             words = [(word,) for word in {*first, *second}]

@@ -67,10 +67,8 @@ def test_the_backlog_is_emptied_in_batches_with_progress_and_again_does_nothing(
 def test_bounds_end_a_run_and_the_next_goes_on(store: Store) -> None:
     keep(store, *TEXTS)
     embedder = FakeEmbedder()
-    limited = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=4, limit=6)
-    assert limited == EmbedReport(embedded=6, remaining=4, stopped="limit reached")
-    timed = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=1, budget_seconds=0.0)
-    assert timed == EmbedReport(embedded=1, remaining=3, stopped="out of time")
+    timed = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=7, budget_seconds=0.0)
+    assert timed == EmbedReport(embedded=7, remaining=3, stopped="out of time")
     calls = count()
     stopped = embed_backlog(store, embedder, now=NOW, policy=PLAIN, batch=1, stop=lambda: next(calls) == 2)
     assert stopped == EmbedReport(embedded=2, remaining=1, stopped="asked to stop")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from recollect.domain.errors import ModelUnavailable
-from recollect.encoders.catalogue import MODELS, CatalogueModel, ModelFile
+from recollect.encoders.catalogue import CatalogueModel, ModelFile
 
 Progress = Callable[[str, int, int], None]
 """Called with (step, bytes done, bytes in all); the steps are waiting, download, check and unpack, in this order."""
@@ -40,11 +40,6 @@ def is_installed(models_dir: Path, model: CatalogueModel) -> bool:
     """Whether all files are there with their size; a cheap look that opens nothing."""
     folder = model_folder(models_dir, model)
     return all(_size(folder / file.name) == file.size for file in model.files)
-
-
-def installed(models_dir: Path) -> list[CatalogueModel]:
-    """The models of the catalogue that are here, in the catalogue's order."""
-    return [model for model in MODELS.values() if is_installed(models_dir, model)]
 
 
 def verify(models_dir: Path, model: CatalogueModel) -> bool:

@@ -29,8 +29,8 @@ class LocalCrossEncoder:
     """Reads query and text together in one ONNX model. One pair at a time: in a batch the pairs of a quantised model
     would share one scale and change each other's scores, and the clock could not be looked at in between."""
 
-    def __init__(self, files: ModelFiles, *, threads: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        self._model = OnnxModel(files, threads)
+    def __init__(self, files: ModelFiles, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._model = OnnxModel(files)
         self._clock = clock
 
     @property

@@ -43,15 +43,15 @@ def calibration(
     return Calibration(name, intercept, dict(weights), dict(typical or {}), points, model, fitted)
 
 
-def recipe(table: Mapping[str, Any], path: str = "confidence") -> ConfidenceRecipe:
+def recipe(table: Mapping[str, Any]) -> ConfidenceRecipe:
     """The table, checked."""
     given = {name: value for name, value in table.items() if name != "calibrations"}
-    chosen = rates(**checked(given, rates, path))
+    chosen = rates(**checked(given, rates, "confidence"))
     listed = table.get("calibrations", [])
     if not isinstance(listed, list) or len(cast(list[Any], listed)) > MAX_CALIBRATIONS:
-        raise Wrong(f"{path}.calibrations", f"must be a list of at most {MAX_CALIBRATIONS} tables")
+        raise Wrong("confidence.calibrations", f"must be a list of at most {MAX_CALIBRATIONS} tables")
     entries = enumerate(cast(list[Any], listed))
-    calibrations = tuple(_calibration(one, f"{path}.calibrations.{place}") for place, one in entries)
+    calibrations = tuple(_calibration(one, f"confidence.calibrations.{place}") for place, one in entries)
     return replace(chosen, calibrations=calibrations)
 
 

@@ -20,8 +20,6 @@ MAX_PIECES = 16
 # A bracket deeper than this is ignored; the words in it stay.
 MAX_DEPTH = 8
 
-FIELDS = ("type", "tag", "session", "project", "before", "after")
-
 Kind = Literal["word", "prefix", "phrase", "field", "open", "close", "and", "or", "not", "minus"]
 
 

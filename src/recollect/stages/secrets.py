@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 Mode = Literal["redact", "reject", "allow"]
-MODES: tuple[Mode, ...] = ("redact", "reject", "allow")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _RUN = re.compile(
 
 
 def quarter(text: str) -> int:
-    """A quarter of the characters, rounded up: seed 004's len/4, where rounding must never hide a cost."""
+    """A quarter of the characters, rounded up, for rounding must never hide a cost."""
     return -(-len(text) // 4)
 
 
@@ -51,11 +51,6 @@ _RUN_COSTS: Mapping[str, Callable[[int], float]] = {
 }
 
 COUNTERS: Mapping[str, Counter] = {"quarter": quarter, "estimate": estimate}
-
-
-def count_tokens(text: str) -> int:
-    """The default count of a budget: `quarter`."""
-    return quarter(text)
 
 
 def snippet(text: str, budget_tokens: int, counter: Counter = quarter, around: Passage | None = None) -> str:

@@ -9,10 +9,9 @@ and memories that hold the namesake count it too. The streams are derived: `chec
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
@@ -34,13 +33,13 @@ BOUNDARY = "\x01"
 """Ends every column of a stream; no token holds it."""
 TOKEN_BYTES = 6
 NARROW_BYTES = 4
+END = bytes(TOKEN_BYTES)
+"""The piece of a boundary; no token has it."""
 FIRST_HASH = bytes([1, 0, 0, 0, 0, 0])
 ASCII_WORDS = bytes(ord(chr(number).lower()) if number < 128 and chr(number).isalnum() else 32 for number in range(256))
 """What unicode61 makes of ASCII: letters and digits are words, folded, and everything else stands between them."""
 ASCII_COLUMNS = bytes(ord(BOUNDARY) if number == ord(BOUNDARY) else ASCII_WORDS[number] for number in range(256))
 """The same, with boundaries between columns kept."""
-
-Hashes: TypeAlias = NDArray[np.uint64]
 
 
 def plain(text: str) -> str:
@@ -71,7 +70,7 @@ class Tokenizer:
     def __init__(self, connection: Connection) -> None:
         self._stem = connection.fts5_tokenizer("porter", ["unicode61"])
         self._fold = connection.fts5_tokenizer("unicode61", [])
-        self._known: dict[str, tuple[bytes, str]] = {BOUNDARY: (bytes(TOKEN_BYTES), "")}
+        self._known: dict[str, tuple[bytes, str]] = {BOUNDARY: (END, "")}
 
     def tokens(self, text: str) -> list[str]:
         """The index terms of a text."""
@@ -117,7 +116,7 @@ class Tokenizer:
         """Stem the words not met before; False for one that is not itself again when folded twice."""
         fresh = words.difference(self._known)
         if len(self._known) + len(fresh) > CACHED_WORDS:
-            self._known = {BOUNDARY: (bytes(TOKEN_BYTES), "")}
+            self._known = {BOUNDARY: (END, "")}
             fresh = words
         for word in fresh:
             found = self.stem(word)
@@ -142,7 +141,7 @@ class Tokenizer:
     def _whole(self, content: str, tags: str, words: frozenset[str]) -> Text:
         """The slow way, which trusts nothing but the tokenizer on the whole text."""
         first, second = self.tokens(content), self.tokens(tags)
-        stream = pack([*map(token_hash, first), 0, *map(token_hash, second), 0])
+        stream = stream_of(b"".join([*map(piece, first), END, *map(piece, second), END]))
         return Text(len(first), len(first) + len(second), stream, words, frozenset(first).union(second))
 
     def _run(self, tokenizer: Any, text: str, flags: int) -> list[str]:
@@ -160,12 +159,6 @@ def stream_of(pieces: bytes) -> bytes:
     """A stream from its pieces: the low 32 bits of all tokens, then their high 16 bits."""
     parts = np.frombuffer(pieces, dtype="<u2").reshape(-1, 3)
     return parts[:, :2].tobytes() + parts[:, 2].tobytes()
-
-
-def pack(hashes: Sequence[int]) -> bytes:
-    """The low 32 bits of all tokens, then their high 16 bits."""
-    quads = np.frombuffer(array("Q", hashes), dtype=np.uint64).astype("<u8", copy=False).view("<u2").reshape(-1, 4)
-    return quads[:, :2].tobytes() + quads[:, 2].tobytes()
 
 
 def narrow(stream: bytes) -> bytes:

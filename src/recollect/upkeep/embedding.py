@@ -55,12 +55,11 @@ def embed_backlog(
     now: datetime,
     policy: Limits,
     batch: int = BATCH,
-    limit: int | None = None,
     budget_seconds: float | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> EmbedReport:
-    """Embed what waits, oldest first, until nothing is left or a bound is reached: `limit` memories, the time, `stop`.
+    """Embed what waits, oldest first, until nothing is left, the time is up or `stop` says so.
 
     A model that is down ends the run and changes nothing. A text that the model cannot take is recorded as failed
     and tried again in a later run. `progress` is told (done, known so far) after each batch. New memories that mean
@@ -72,8 +71,8 @@ def embed_backlog(
     total = store.vectors.progress(embedder.id)
     known = total.pending + total.failed
     deadline = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
-    while (stopped := _must_stop(run, limit, deadline, stop)) is None:
-        waiting = _next(store.vectors, embedder.id, run, batch if limit is None else min(batch, limit - run.embedded))
+    while (stopped := _must_stop(run, deadline, stop)) is None:
+        waiting = _next(store.vectors, embedder.id, run, batch)
         if not waiting:
             break
         views = conversation_views(store, waiting)
@@ -89,11 +88,9 @@ def embed_backlog(
     return EmbedReport(run.embedded, run.failed, left.pending + left.failed, tuple(run.merged), stopped)
 
 
-def _must_stop(run: _Run, limit: int | None, deadline: float, stop: Callable[[], bool] | None) -> str | None:
+def _must_stop(run: _Run, deadline: float, stop: Callable[[], bool] | None) -> str | None:
     if stop is not None and stop():
         return "asked to stop"
-    if limit is not None and run.embedded >= limit:
-        return "limit reached"
     if run.failed >= MAX_FAILURES:
         return "too many failures"
     # The first batch is always made, so that every call gets further.

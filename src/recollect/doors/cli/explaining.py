@@ -79,7 +79,7 @@ def bar(share: float, console: Console) -> str:
 def reason(hit: RecallHit) -> str:
     """The reason for a rank in few words: places in the lists; below them what priors, links and budget did."""
     lists = [f"{one.list} #{one.rank}" for one in hit.contributions]
-    after = [f"{one.prior} {_factor(one)}" for one in hit.adjustments if not _same(one)]
+    after = [f"{one.prior} {_factor(one)}" for one in hit.adjustments]
     if hit.redirected_from:
         after.append("for a superseded one")
     if hit.excerpt is not None:
@@ -105,17 +105,12 @@ def _steps(adjustments: Iterable[Adjustment]) -> Iterator[str | tuple[str, str]]
         if first:
             yield f"{one.before:.5f}"
         first = False
-        style = "green" if one.after > one.before else "red" if one.after < one.before else "dim"
-        yield (f" → {one.after:.5f} ", style)
+        yield (f" → {one.after:.5f} ", "green" if one.after > one.before else "red")
         yield (f"{one.prior} {_factor(one)}", "dim")
 
 
 def _factor(one: Adjustment) -> str:
     return f"×{one.after / one.before:.2f}" if one.before else f"+{one.after:.4f}"
-
-
-def _same(one: Adjustment) -> bool:
-    return one.before == one.after
 
 
 def _remarks(hit: RecallHit, width: int) -> Iterator[Text]:

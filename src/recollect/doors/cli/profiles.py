@@ -137,7 +137,7 @@ def diff(ctx: typer.Context, first: Name, second: Name) -> None:
 def _show_diff(run: Session, lines: list[list[str]], first: str, second: str) -> None:
     from rich.text import Text
 
-    styles = {"+": "green", "-": "red", "@": "cyan"}
+    styles = {"+": "green", "-": "red"}
     for line in unified_diff(*lines, fromfile=first, tofile=second, lineterm="", n=0):
         if not line.startswith("@"):
             run.show(Text(printable(line), style=styles.get(line[:1], "")))

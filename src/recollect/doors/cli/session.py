@@ -131,12 +131,12 @@ class Session:
         return settings.load(store=self.store)
 
     @contextmanager
-    def engine(self, *, read_only: bool = False, embedder: str | None = None) -> Generator[Engine]:
+    def engine(self, *, embedder: str | None = None) -> Generator[Engine]:
         """The store, opened without background work: what a command starts it also finishes."""
         from recollect.engine import open_engine
 
         self._announce()
-        engine = open_engine(self.store, background=False, read_only=read_only, embedder=embedder)
+        engine = open_engine(self.store, background=False, embedder=embedder)
         try:
             yield engine
         except BaseException:

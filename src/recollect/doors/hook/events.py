@@ -22,7 +22,6 @@ COMPACTING = "compacting"
 END = "end"
 
 INJECTING = (START, PROMPT)
-CAPTURING = (ANSWERED, COMPACTING, END)
 
 CLAUDE_EVENTS = {
     "SessionStart": START,

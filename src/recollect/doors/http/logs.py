@@ -37,13 +37,13 @@ def described(error: BaseException) -> dict[str, Any]:
     }
 
 
-def configure(level: int = logging.INFO) -> None:
-    """Our own lines from `level` on, those of libraries from warnings on."""
+def configure() -> None:
+    """Our own lines from information on, those of libraries from warnings on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger("recollect").setLevel(level)
+    logging.getLogger("recollect").setLevel(logging.INFO)
     # It would print the path with its query; our own line tells the route instead.
     logging.getLogger("uvicorn.access").disabled = True

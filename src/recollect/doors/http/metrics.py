@@ -40,8 +40,8 @@ class Metrics:
     def recalled(self, mode: str) -> None:
         self._recalls.labels(mode).inc()
 
-    def wrote(self, action: str, count: int = 1) -> None:
-        self._writes.labels(action).inc(count)
+    def wrote(self, action: str) -> None:
+        self._writes.labels(action).inc()
 
     def page(self, stats: StoreStats, progress: EmbeddingProgress | None, busy: dict[str, int]) -> bytes:
         """The page that Prometheus reads, with the gauges as they are now."""

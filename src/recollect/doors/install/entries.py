@@ -117,7 +117,8 @@ def with_server(text: str, agent: str, command: Sequence[str]) -> str:
     return text
 
 
-def without_server(text: str, _agent: str) -> str:
+def without_server(text: str) -> str:
+    """The text without our MCP server, and without what is empty once it is gone."""
     there = jsontext.find(_object(text), ("mcpServers", SERVER))
     if there is None or _further_words(there.value) is None:
         return text

@@ -49,8 +49,7 @@ def targets(
     hooks, servers = _files(agent, project, environment)
     put_hooks = partial(entries.with_hooks, agent=agent, command=command, only_project=only_project)
     take_hooks = partial(entries.without_hooks, agent=agent)
-    put_server = partial(entries.with_server, agent=agent, command=command)
-    take_server = partial(entries.without_server, _agent=agent)
+    put_server, take_server = partial(entries.with_server, agent=agent, command=command), entries.without_server
     if hooks == servers:
         return [Target(hooks, lambda text: put_server(put_hooks(text)), lambda text: take_hooks(take_server(text)))]
     if agent == "codex":

@@ -15,9 +15,7 @@ MAX_BODY_BYTES = 8 * 2**20
 MAX_SESSIONS = 1000
 
 
-def streamable_http_app(
-    server: MCPServer[dict[str, Any]], *, path: str = PATH, hosts: Sequence[str] = LOOPBACK
-) -> Starlette:
+def streamable_http_app(server: MCPServer[dict[str, Any]], *, hosts: Sequence[str] = LOOPBACK) -> Starlette:
     """An app with one route, for clients of the handshake protocols (sessions) and of 2026-07-28 (stateless).
 
     Requests for other hosts get 421, pages of other origins 403: a name that resolves to this machine is not enough.
@@ -31,7 +29,7 @@ def streamable_http_app(
         allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in names],
     )
     return server.streamable_http_app(
-        streamable_http_path=path,
+        streamable_http_path=PATH,
         transport_security=security,
         max_request_body_size=MAX_BODY_BYTES,
         max_sessions=MAX_SESSIONS,

@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from recollect.stores.sqlite.connection import Connection
-from recollect.stores.tokens import BOUNDARY, CACHED_WORDS, NARROW_BYTES, TOKEN_BYTES, Tokenizer, narrow, piece
+from recollect.stores.tokens import BOUNDARY, CACHED_WORDS, END, NARROW_BYTES, Tokenizer, narrow, piece
 
 AT_ONCE = 100
 """So many texts are read before another thread may."""
@@ -48,7 +48,7 @@ class _Pieces(dict[str, bytes]):
     """The hash of each word that was met; others are noted, as often as they are asked for, and hashed in one go."""
 
     def __init__(self) -> None:
-        super().__init__({BOUNDARY: bytes(TOKEN_BYTES)})
+        super().__init__({BOUNDARY: END})
         self.unknown: list[str] = []
 
     def __missing__(self, word: str) -> bytes:
