@@ -14,7 +14,7 @@ from recollect.domain.recall import Expanded, LegStep, Recall, RecallHit, Trace
 
 if TYPE_CHECKING:
     from recollect.doors.answering import Answer
-    from recollect.ports import EmbeddingProgress, StoreStats
+    from recollect.engine import Engine
     from recollect.recollection import Recollection
 
 Json = dict[str, Any]
@@ -74,10 +74,17 @@ def expanded_to_dict(found: Expanded) -> Json:
     }
 
 
-def stats_to_dict(stats: StoreStats, model: str | None, progress: EmbeddingProgress | None) -> Json:
+def stats_to_dict(engine: Engine) -> Json:
     """What is in the store, and how far the current model is with it."""
-    done = {"done": 0, "pending": 0, "failed": 0} if progress is None else plain(progress)
-    return {**plain(stats), "embedding": {"model": model if progress is not None else None, **done}}
+    return {**plain(engine.stats()), "embedding": embedding_to_dict(engine)}
+
+
+def embedding_to_dict(engine: Engine) -> Json:
+    """How far the current model is with the store; without one nothing is done and nothing waits."""
+    progress = engine.embedding_progress()
+    if engine.embedder is None or progress is None:
+        return {"model": None, "done": 0, "pending": 0, "failed": 0}
+    return {"model": engine.embedder.id, **plain(progress)}
 
 
 def answer_to_dict(answer: Answer) -> Json:

@@ -11,7 +11,7 @@ import typer
 from recollect.doors.cli import options
 from recollect.doors.cli.reporting import tell_consolidation, tell_upkeep
 from recollect.doors.cli.session import Session, current, printable
-from recollect.doors.wire import plain
+from recollect.doors.wire import embedding_to_dict, plain
 
 if TYPE_CHECKING:
     from recollect.engine import Engine
@@ -157,10 +157,8 @@ def stats(ctx: typer.Context) -> None:
 
 def _models(engine: Engine) -> dict[str, Any]:
     """How far the current models are with this store: the embedder, and the extractor where there is one."""
-    progress, read = engine.embedding_progress(), engine.concept_progress()
-    found: dict[str, Any] = {"embedding": {"model": None, "done": 0, "pending": 0, "failed": 0}}
-    if progress is not None and engine.embedder is not None:
-        found["embedding"] = {"model": engine.embedder.id, **plain(progress)}
+    found: dict[str, Any] = {"embedding": embedding_to_dict(engine)}
+    read = engine.concept_progress()
     if read is not None and engine.extractor is not None:
         found["concepts"] = {"model": engine.extractor.id, **plain(read)}
     return found

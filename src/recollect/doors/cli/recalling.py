@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from recollect.domain.question import Mode, SortBy
 from recollect.doors.cli import options, showing
 from recollect.doors.cli.routing import routed
 from recollect.doors.cli.session import Session, current, one_line, printable
 from recollect.doors.prompting import with_full_block
-from recollect.doors.wire import link_to_dict, memory_to_dict, recall_to_dict
+from recollect.doors.wire import expanded_to_dict, memory_to_dict, recall_to_dict
 
 if TYPE_CHECKING:
     from recollect.domain.memory import Memory
     from recollect.engine import Expanded
-
-Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
-SortBy = Literal["relevance", "importance", "recency"]
 
 Query = Annotated[
     list[str], typer.Argument(metavar="QUERY…", help='Words, "phrases", prefix*, AND OR NOT, type: tag: before: …')
@@ -120,13 +118,7 @@ def show(
     with run.engine() as engine:
         found = engine.expand(id)
         if run.json:
-            run.emit(
-                {
-                    **memory_to_dict(found.memory),
-                    "links": [link_to_dict(one) for one in found.links],
-                    "neighbours": [memory_to_dict(one) for one in found.neighbours],
-                }
-            )
+            run.emit(expanded_to_dict(found))
             return
         _show_expanded(run, found)
 

@@ -175,8 +175,7 @@ class Reading:
         Use it when search finds less than expected, or to learn the project names that filters take.
         """
         engine = self._door.engine
-        model = engine.embedder.id if engine.embedder is not None else None
-        found = wire.stats_to_dict(engine.stats(), model, engine.embedding_progress())
+        found = wire.stats_to_dict(engine)
         alone = self._door.alone
         return {
             "version": recollect.__version__,

@@ -17,7 +17,6 @@ from recollect.doors.http.describing import route
 from recollect.doors.http.door import GRACE_SECONDS, AtDoor, Door, reply
 from recollect.doors.http.problems import Problem
 from recollect.doors.http.shapes import ConsolidateRequest
-from recollect.engine import Engine
 
 router = APIRouter(tags=["care"])
 
@@ -52,7 +51,7 @@ async def consolidate(call: AtDoor, body: ConsolidateRequest) -> Response:
 @route(router, "GET", "/v1/stats", {200: StatsAnswer})
 async def stats(call: AtDoor) -> Response:
     """What is in the store, and how much of it is embedded."""
-    return reply(await call.run(lambda: _stats(call.engine)))
+    return reply(await call.run(lambda: wire.stats_to_dict(call.engine)))
 
 
 @route(router, "GET", "/v1/events", {200: "text/event-stream"})
@@ -71,8 +70,3 @@ async def events(call: AtDoor, last_event_id: LastEventId = None) -> Response:
 async def _listen(door: Door, after: int | None) -> AsyncGenerator[ServerSentEvent]:
     async for one in door.events.listen(after):
         yield ServerSentEvent(json.dumps(one.data, allow_nan=False), event=one.name, id=str(one.number))
-
-
-def _stats(engine: Engine) -> dict[str, Any]:
-    model = None if engine.embedder is None else engine.embedder.id
-    return wire.stats_to_dict(engine.stats(), model, engine.embedding_progress())
