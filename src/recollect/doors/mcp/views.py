@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +18,6 @@ from recollect.stages.tokens import estimate, snippet
 SHOWN_CHARACTERS = 2000
 """Of one memory in a list; memory_expand shows all of it."""
 FRAME = "\n".join([rendering.FENCE_OPEN, rendering.FENCE_NOTE, rendering.HEADING, rendering.FENCE_CLOSE])
-FENCE = re.compile(r"<(?=\s*/?\s*recalled-memories)", re.IGNORECASE)
 WITHHELD = "(sensitive: not shown to models; people read it with `recollect show`)"
 
 
@@ -85,7 +83,7 @@ def fenced_memories(memories: Iterable[Memory]) -> str:
 def fenced_whole(memory: Memory) -> str:
     """One memory in full: its lines are kept, and each is marked as quoted."""
     frame = _fenced([RecallHit(1, replace(memory, content="in full below:"), 0.0)], "## Memory").splitlines()
-    return "\n".join([*frame[:-1], *(f"| {one}" for one in _disarmed(memory.content).splitlines()), frame[-1]])
+    return "\n".join([*frame[:-1], *(f"| {one}" for one in rendering.disarmed(memory.content).splitlines()), frame[-1]])
 
 
 def _brief(hit: RecallHit) -> RecallHit:
@@ -95,17 +93,7 @@ def _brief(hit: RecallHit) -> RecallHit:
 
 def _fenced(hits: Sequence[RecallHit], heading: str = rendering.HEADING) -> str:
     """Ages in the lines need a now; the rest of the question plays no part."""
-    return rendering.fenced([_harmless(hit) for hit in hits], Question("", datetime.now(UTC)), heading=heading)
-
-
-def _harmless(hit: RecallHit) -> RecallHit:
-    """However a memory spells it, it cannot close the fence around it."""
-    memory = replace(hit.memory, content=_disarmed(hit.memory.content), source=_disarmed(hit.memory.source))
-    return replace(hit, memory=memory, excerpt=None if hit.excerpt is None else _disarmed(hit.excerpt))
-
-
-def _disarmed(text: str) -> str:
-    return FENCE.sub("‹", text)
+    return rendering.fenced(hits, Question("", datetime.now(UTC)), heading=heading)
 
 
 def result(document: dict[str, Any], text: str) -> CallToolResult:
