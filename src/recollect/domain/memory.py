@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from recollect.domain.times import EPOCH, to_ms
 
 DEFAULT_NAMESPACE = "default"
 
-# The kinds of memory the seeds name; other words are allowed.
+# Any such word is a type, in lower case; these are the usual ones.
+TYPE = re.compile(r"[^\W_][\w.-]{0,63}")
 KNOWN_TYPES = ("lesson", "decision", "gotcha", "pattern", "preference", "fact", "episode")
 
 # Verbatim turns of a conversation: two equal ones are two events, never one fact said twice.
@@ -22,6 +24,9 @@ EPISODE = "episode"
 
 # The vector of a turn is made with so many turns before it: when one of them comes, changes or goes, it is made again.
 TURNS_BEFORE = 2
+
+MAX_TAGS = 64
+MAX_TAG_BYTES = 128
 
 LINK_TYPES = ("supersedes", "resolved-by", "part-of", "see-also")
 

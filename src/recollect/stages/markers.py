@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from recollect.domain.errors import InvalidInput
+from recollect.domain.memory import MAX_TAG_BYTES, MAX_TAGS, TYPE
 from recollect.stages.cleaning import clean
 from recollect.stages.rendering import FENCE_CLOSE, FENCE_OPEN, HEADING
 from recollect.stages.sentences import sentences
@@ -26,8 +27,6 @@ DEFAULT_TYPE = "fact"
 # Agents write anything; what goes beyond the limits of a memory would be refused, and everything beside it.
 MAX_MARKERS = 200
 MAX_CHARACTERS = 250_000
-MAX_TAGS = 64
-MAX_TAG_BYTES = 128
 # An implicit statement is a sentence: shorter ones say nothing, longer ones are something else.
 MIN_IMPLICIT_CHARACTERS = 12
 MAX_IMPLICIT_CHARACTERS = 1000
@@ -73,7 +72,6 @@ _OPENING = re.compile(rf"({'|'.join(OPENINGS)})\b", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:[-*+>]\s+)?(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _OWN_HEADING = HEADING.lstrip("# ").casefold()
-_TYPE = re.compile(r"[^\W_][\w.-]{0,63}")
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\W*")
 
 
@@ -154,7 +152,7 @@ def _explicit(line: str, place: int) -> Iterator[Marker]:
     type_ = attributes.get("type", "").strip("*_`\"'").lower()
     if _is_placeholder(content) or (type_ and _is_placeholder(type_)):
         return
-    if not _TYPE.fullmatch(type_):
+    if not TYPE.fullmatch(type_):
         type_ = DEFAULT_TYPE
     yield Marker(content, type_, _tags(attributes.get("tag", "")), _confidence(attributes.get("confidence")))
 

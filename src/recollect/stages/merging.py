@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.domain.memory import EPISODE, Memory
+from recollect.domain.memory import EPISODE, MAX_TAGS, Memory
 
 DEFAULT_IMPORTANCE = 0.5
 
@@ -29,7 +29,7 @@ def worth(memory: Memory) -> tuple[bool, float, datetime, str]:
     return memory.pinned, memory.confidence, memory.created_at, memory.id
 
 
-def strengthened(standing: Memory, other: Memory, now: datetime, tags_limit: int = 64) -> Memory:
+def strengthened(standing: Memory, other: Memory, now: datetime, tags_limit: int = MAX_TAGS) -> Memory:
     """What stands, confirmed by what was said again: the higher confidence, both sets of tags, pinned if either is.
 
     An importance that was merely left at its default says nothing and changes nothing. Unchanged it keeps its time.

@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import EMPTY, Memory, Scope
+from recollect.domain.memory import EMPTY, MAX_TAG_BYTES, MAX_TAGS, TYPE, Memory, Scope
 from recollect.stages import fields, secrets, similarity
 from recollect.stages.merging import DEFAULT_IMPORTANCE
 from recollect.writing.metadata import checked_metadata
 
 IMPORTANCE_WORDS = {"high": 0.9, "medium": 0.5, "low": 0.2}
 NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._/-]{0,127}")
-TYPE = re.compile(r"[^\W_][\w.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,8 @@ class WritePolicy:
     overlap: float = similarity.OVERLAP
     cosine: float = similarity.COSINE
     content_bytes: int = 1024 * 1024
-    tags_limit: int = 64
-    tag_bytes: int = 128
+    tags_limit: int = MAX_TAGS
+    tag_bytes: int = MAX_TAG_BYTES
     metadata_bytes: int = 64 * 1024
     metadata_depth: int = 8
     name_bytes: int = 256
