@@ -46,8 +46,7 @@ class MemoryCare:
 
     def backup(self, path: Path) -> None:
         raise InvalidInput(
-            f"a store in memory cannot be copied to {path.name}: it has no file",
-            hint="Export it as JSON lines instead, and import them into a store that has a file.",
+            f"a store in memory cannot be copied to {path.name}: it has no file", "export it as JSON lines instead"
         )
 
     def tidy(self) -> dict[str, int]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
-from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Link, Memory, same_text, turn_of
 from recollect.domain.times import whole_milliseconds
 from recollect.stores import refusals
 from recollect.stores.memory.contents import Contents, LinkKey, Row
 from recollect.stores.memory.tokens import Tokens, text_columns
+from recollect.stores.rows import dump_json
 
 
 def apply(change: Change, contents: Contents, tokens: Tokens) -> None:
@@ -150,7 +150,4 @@ def _link_key(link: Link) -> LinkKey:
 
 def _as_json(value: Any, what: str) -> Any:
     """A private copy of a JSON value, as it would come back from a file."""
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{what} is not JSON: {error}", hint="Use text, numbers, lists and dictionaries.") from error
+    return json.loads(dump_json(value, what))
