@@ -1,4 +1,4 @@
-"""What is asked: the Filter every leg obeys, and the Question that travels down the pipeline."""
+"""What is asked: the Filter every leg obeys, the Question that travels down the pipeline, and what callers may give."""
 
 from __future__ import annotations
 

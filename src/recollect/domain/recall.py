@@ -104,7 +104,7 @@ class RerankStep:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Everything needed to retell a recall: see `ladder.trace` in the requirements manifest."""
+    """Everything needed to retell a recall."""
 
     mode_asked: str = "auto"
     mode_used: str = "bm25"

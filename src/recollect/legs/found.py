@@ -1,4 +1,4 @@
-"""What a leg brings home."""
+"""What legs bring home, what is known of it before there is a pool, and how deep a leg looks."""
 
 from __future__ import annotations
 

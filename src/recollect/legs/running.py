@@ -25,7 +25,7 @@ from recollect.stages.fusion import FUSIONS
 
 log = logging.getLogger(__name__)
 
-# Which lists a mode can switch off; all other kinds (recent, recency, access, graph) take part in every mode.
+# Which lists a mode can switch off; all other kinds take part in every mode.
 WORD_KINDS = frozenset({"lexical"})
 MEANING_KINDS = frozenset({"dense", "similarity"})
 
