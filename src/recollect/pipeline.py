@@ -97,7 +97,7 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         stages=journal.stages,
         confidence=None if evidence is None else evidence.chance,
         evidence=evidence,
-        ms=round((perf_counter() - journal.started) * 1000, 3),
+        ms=_ms_since(journal.started),
     )
     return Recall(asked, profile.name, plan.used, hits, tuple(dropped), trace, abstained, rendered)
 
@@ -116,7 +116,7 @@ def scope_of(records: Records, profile: Profile, scope: Scope, sessions: Sequenc
     return {"namespace": scope.namespace, "project": scope.project, "sessions": wanted}
 
 
-# --- pool, signals, fusion ------------------------------------------------------------------------------------------
+# --- spelling, pool, signals, priors ---------------------------------------------------------------------------------
 
 
 def respell(question: Question, spelling: Part, tools: Tools) -> Question:
@@ -163,7 +163,7 @@ def gather_lists(
             continue
         began = perf_counter()
         hits = SIGNALS[spec.kind](pool, question, **spec.options)
-        journal.legs[spec.name] = LegStep(hits=len(hits), ms=round((perf_counter() - began) * 1000, 3))
+        journal.legs[spec.name] = LegStep(hits=len(hits), ms=_ms_since(began))
         if leg := spec.options.get("estimated_by"):
             _tell_estimates(hits, pool, spec.name, leg, journal)
         if spec.votes:
@@ -218,7 +218,7 @@ def _passages(found: Mapping[str, Found], pool: Pool) -> dict[str, Passage]:
     return {id: passage for hits in lists for id, _, passage in hits if passage is not None}
 
 
-# --- rerank and selection -------------------------------------------------------------------------------------------
+# --- rerank, selection, confidence -----------------------------------------------------------------------------------
 
 
 def rerank_head(

@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 
 from recollect.domain.errors import InvalidInput, InvalidProfile
 from recollect.domain.profile import ListSpec, LiveSetting, Part, Profile
+from recollect.domain.question import MAX_LIMIT
 from recollect.legs import LEGS
 from recollect.legs.spelling import meant
 from recollect.profiles import certainty
@@ -180,13 +181,11 @@ def build(name: str, table: Table, source: str = "") -> Profile:
     return Profile(
         name=name,
         description=converted(table.get("description", ""), str, "description"),
-        limit=_whole(table.get("limit", 5), "limit", 1, 200),
+        limit=_whole(table.get("limit", 5), "limit", 1, MAX_LIMIT),
         scope=converted(table.get("scope", "exact"), Literal["exact", "project"], "scope"),
         without_dense=None if without is None else converted(without, str, "without_dense"),
         query=Part("query", checked(_table(table, "query"), parse, "query", ASKED)),
-        spelling=Part("spelling", checked(_table(table, "spelling"), meant, "spelling"))
-        if "spelling" in table
-        else None,
+        spelling=_optional(table, "spelling", meant),
         legs=_lists(table, "legs", LEGS),
         signals=_lists(table, "signals", SIGNALS),
         ladder=_rungs(table),

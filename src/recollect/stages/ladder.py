@@ -70,8 +70,7 @@ def refreshed_sanitised(question: Question, _lexicon: Lexicon) -> Node | None:
 
 def refreshed_strongest(question: Question, lexicon: Lexicon) -> Node | None:
     """The strongest of the plain words, aliases included."""
-    words = [word for unit in _sanitised_units(question) for word in _words_of(unit)]
-    return _single(question, strongest(words, lexicon.frequencies))
+    return _single(question, strongest(_sanitised_words(question), lexicon.frequencies))
 
 
 def trigram_fuzzy(question: Question, lexicon: Lexicon) -> Node | None:
@@ -95,7 +94,7 @@ def strongest(words: Sequence[str], frequencies: Mapping[str, int]) -> str | Non
     Ties go to the rarer word in the index, then to the earlier one; a word that the index does not hold could find
     nothing, so it comes behind those it holds.
     """
-    strong = [word for word in words if len(word) >= MIN_STRONG_CHARACTERS and not is_stop_word(word)]
+    strong = _strong(words)
 
     def key(place: int) -> tuple[int, bool, int, int]:
         frequency = frequencies.get(strong[place], 0)
@@ -113,10 +112,9 @@ def sanitised(question: Question) -> tuple[str, ...]:
 
 def rare_candidates(question: Question) -> tuple[str, ...]:
     """The words whose frequencies the strongest rungs want to know: only ties for the longest need any."""
-    plain = [word for unit in _sanitised_units(question) for word in _words_of(unit)]
     found: dict[str, None] = {}
-    for words in (question.words, plain):
-        strong = [word for word in words if len(word) >= MIN_STRONG_CHARACTERS and not is_stop_word(word)]
+    for words in (question.words, _sanitised_words(question)):
+        strong = _strong(words)
         longest = max(map(len, strong), default=0)
         found.update(dict.fromkeys(word for word in strong if len(word) == longest))
     return tuple(found)[:MAX_WORDS]
@@ -145,8 +143,15 @@ def _sanitised_units(question: Question) -> list[Unit]:
     return [unit for word in sanitised(question) for unit in expand(Term(word), question.aliases)][:MAX_WORDS]
 
 
-def _words_of(unit: Unit) -> list[str]:
-    return list(unit.words) if isinstance(unit, Phrase) else [unit.text]
+def _sanitised_words(question: Question) -> list[str]:
+    """The words of these units one by one."""
+    units = _sanitised_units(question)
+    return [word for unit in units for word in (unit.words if isinstance(unit, Phrase) else (unit.text,))]
+
+
+def _strong(words: Sequence[str]) -> list[str]:
+    """The words that are long enough to say something and are no stop words."""
+    return [word for word in words if len(word) >= MIN_STRONG_CHARACTERS and not is_stop_word(word)]
 
 
 def _single(question: Question, word: str | None) -> Node | None:

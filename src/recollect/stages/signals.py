@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from math import sqrt
-from typing import Literal
 
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
@@ -16,10 +15,9 @@ from recollect.domain.recall import Pool
 from recollect.domain.subjects import fold
 from recollect.domain.subjects import subject as subject_of
 from recollect.stages.concepts import mentions
+from recollect.stages.priors import Moment
 
 Signal = Callable[..., tuple[Hit, ...]]
-
-Moment = Literal["created_at", "accessed_at", "updated_at"]
 
 
 def similarity(pool: Pool, question: Question, *, estimated_by: str = "") -> tuple[Hit, ...]:
