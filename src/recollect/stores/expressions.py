@@ -31,6 +31,15 @@ class Run:
         escaped = self.text.replace('"', '""')
         return f'"{escaped}" *' if self.open_end else f'"{escaped}"'
 
+    def open_count(self, column: list[str]) -> int:
+        """How often a run with an open end occurs in the tokens of one column."""
+        *whole, last = self.tokens
+        size = len(whole)
+        return sum(
+            column[start + size].startswith(last) and column[start : start + size] == whole
+            for start in range(len(column) - size)
+        )
+
 
 def unit_text(unit: Unit) -> str:
     """The words of a unit, without what FTS5 cannot carry: NUL would end the query early."""

@@ -9,6 +9,7 @@ from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetS
 from recollect.domain.memory import Link, Memory, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
 from recollect.stores import refusals
+from recollect.stores.checksums import link_checksum
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text, require_storable
 from recollect.stores.postgres.ledger import Writing
@@ -20,7 +21,6 @@ from recollect.stores.rows import (
     text_number,
     touch_checksum,
 )
-from recollect.stores.sqlite.links import link_checksum
 
 COLUMNS = ", ".join(
     f"m.{name}::text" if name in ("tags", "metadata") else f"m.{name}" for name in SOURCE.replace(" ", "").split(",")

@@ -9,15 +9,14 @@ from typing import Any, Literal
 import psycopg
 
 from recollect.ports import Finding
+from recollect.stores.checksums import link_checksum, vector_checksum
+from recollect.stores.places import place
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import Connection, rows
 from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
 from recollect.stores.postgres.tables import COUNTED, TENANT
 from recollect.stores.rows import decode, is_sound, text_number
-from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import place
-from recollect.stores.sqlite.subjects import subject_number
-from recollect.stores.sqlite.vectors import vector_checksum
+from recollect.stores.subjects import subject_number
 
 REPORTED = 20
 """So many examples of one kind are named; the rest is counted."""

@@ -13,7 +13,7 @@ from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import vector_text
 from recollect.stores.rows import SOURCE, encode, text_number
-from recollect.stores.sqlite.subjects import subject_number
+from recollect.stores.subjects import subject_number
 
 WORTH_IT = 8
 AT_ONCE = 1_000

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from recollect.domain.errors import Corrupt
 from recollect.domain.memory import EPISODE, Link
 from recollect.domain.times import from_ms
+from recollect.stores.checksums import link_checksum
 from recollect.stores.postgres.replica import Reads
-from recollect.stores.sqlite.links import link_checksum
 
 # Each way by itself, through its index: a planner that joins them all at once thinks longer than it reads.
 _WAY = """

@@ -12,7 +12,7 @@ from recollect.ports import EmbeddingProgress, Pending
 from recollect.stores.postgres.connection import EVERYONE, Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing, totals
 from recollect.stores.postgres.nearest import index_name
-from recollect.stores.sqlite.outbox import FIRST_RETRY_MS, LAST_RETRY_MS
+from recollect.stores.retries import FIRST_RETRY_MS, LAST_RETRY_MS
 
 LEASE_MS = 60_000
 WRONG_MS = 3_600_000

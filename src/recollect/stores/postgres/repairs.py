@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from recollect.stores.checksums import link_checksum, vector_checksum
+from recollect.stores.places import place
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.checks import OWN_WALLS, pages
 from recollect.stores.postgres.connection import rows, run
 from recollect.stores.postgres.inserting import AT_ONCE, index
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.rows import decode, is_sound, text_number
-from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import place
-from recollect.stores.sqlite.vectors import vector_checksum
 
 
 def repair_all(writing: Writing) -> None:

@@ -22,7 +22,6 @@ from recollect.domain.times import to_ms
 from recollect.domain.trigrams import trigrams
 from recollect.ports import ScopeCounts, TextMatches
 from recollect.stores.expressions import Run, finders
-from recollect.stores.memory.text import Run as Counted
 from recollect.stores.postgres.connection import Connection, Rows, one, rows
 from recollect.stores.postgres.filters import TIMES, conditions, scope_query, without_idle_times
 from recollect.stores.postgres.lexemes import (
@@ -36,7 +35,7 @@ from recollect.stores.postgres.lexemes import (
     unit_query,
 )
 from recollect.stores.postgres.replica import Reads
-from recollect.stores.sqlite.subjects import number_of
+from recollect.stores.subjects import number_of
 from recollect.stores.tokens import TOKEN_BYTES, Streams, token_hash
 
 Truth: TypeAlias = NDArray[np.bool_]
@@ -200,8 +199,7 @@ class PostgresText:
         found = self._reads.counting(
             connection, lambda: rows(connection, "SELECT content, tags FROM texts_holding(%s, %s)", (query, phrase))
         )
-        counted = Counted(run.tokens, open_end=True)
-        return sum(any(counted.count(column) for column in self._columns(content, tags)) for content, tags in found)
+        return sum(any(run.open_count(column) for column in self._columns(content, tags)) for content, tags in found)
 
     def _columns(self, content: str, tags: Sequence[str]) -> tuple[list[str], list[str]]:
         return self._tokens.tokens(content), self._tokens.tokens(" ".join(tags))
@@ -253,8 +251,7 @@ class PostgresText:
         texts = [self._columns(row[3], row[4]) for row in kept] if len(kept[0]) > 3 else []
         for at, run in enumerate(search.runs[unit] for unit in every):
             if run.open_end and run.tokens:
-                counted = Counted(run.tokens, open_end=True)
-                counts[:, at, :] = [[counted.count(column) for column in text] for text in texts]
+                counts[:, at, :] = [[run.open_count(column) for column in text] for text in texts]
             elif run.tokens:
                 counts[:, at, :] = streams.count([token_hash(token) for token in run.tokens])
         return counts

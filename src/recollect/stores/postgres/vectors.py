@@ -18,6 +18,8 @@ from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Pending, Vector
+from recollect.stores.checksums import vector_checksum
+from recollect.stores.places import place
 from recollect.stores.postgres.changes import NAMED
 from recollect.stores.postgres.connection import Connection, Rows, Server, one, rows, run
 from recollect.stores.postgres.ledger import Writing
@@ -38,8 +40,6 @@ from recollect.stores.postgres.reals import Reals
 from recollect.stores.postgres.records import transact
 from recollect.stores.postgres.replica import Reads
 from recollect.stores.refusals import sound_matrix, wrong_dimension
-from recollect.stores.sqlite.outbox import place
-from recollect.stores.sqlite.vectors import vector_checksum
 
 Answer = TypeVar("Answer")
 Place: TypeAlias = tuple[str, int]

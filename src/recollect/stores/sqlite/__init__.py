@@ -1,6 +1,6 @@
 """The default store: one SQLite file through apsw with records, full text, vectors, links and the outbox.
 
-`docs/architecture.md` tells which file answers which question; the schema is in `schema.py`.
+The first line of each file tells which question it answers; the tables are in `schema.py`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from recollect.stores.sqlite.entries import Entries, Entry
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.lexicon import Tokens
 from recollect.stores.sqlite.outbox import renew_followers
-from recollect.stores.sqlite.subjects import subject_number
+from recollect.stores.subjects import subject_number
 
 AT_ONCE = 1_000
 INSERT_MEMORIES = f"INSERT INTO memories (row, text_hash, {SOURCE}) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"

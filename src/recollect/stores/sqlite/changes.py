@@ -7,6 +7,7 @@ import json
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
+from recollect.stores.checksums import link_checksum
 from recollect.stores.refusals import buried, check_key, check_text, check_version, loose_link, nothing_to_forget
 from recollect.stores.rows import (
     SOURCE,
@@ -19,10 +20,9 @@ from recollect.stores.scope_terms import scope_text
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.derived import tags_text
 from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.links import link_checksum
 from recollect.stores.sqlite.outbox import drop_vectors, enqueue, log_text, renew_followers
-from recollect.stores.sqlite.subjects import subject_number
 from recollect.stores.sqlite.words import unlist_vanished
+from recollect.stores.subjects import subject_number
 from recollect.stores.tokens import narrow, plain
 
 COLUMNS = SOURCE.replace(" ", "").split(",")

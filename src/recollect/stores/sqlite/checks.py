@@ -12,13 +12,12 @@ from typing import Literal
 import apsw
 
 from recollect.ports import Finding
+from recollect.stores.checksums import link_checksum, vector_checksum
+from recollect.stores.places import model_of, of_model, row_of
 from recollect.stores.rows import SOURCE, is_sound, text_number
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import counter
-from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import PASSAGE_BITS, ROW_BITS
-from recollect.stores.sqlite.subjects import stored_number
-from recollect.stores.sqlite.vectors import vector_checksum
+from recollect.stores.subjects import stored_number
 from recollect.stores.tokens import Tokenizer, narrow, plain
 
 REPORTED = 20
@@ -71,10 +70,9 @@ def _vectors(connection: Connection) -> Found:
     dimensions = dict(rows(connection, "SELECT model, dimension FROM models"))
     owners = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}
     for key, start, stop, checksum, data in connection.execute("SELECT * FROM vectors"):
-        row, model = (key >> PASSAGE_BITS) & ((1 << ROW_BITS) - 1), key >> (ROW_BITS + PASSAGE_BITS)
         if vector_checksum(key, start, stop, data) != checksum:
             yield "vector", f"the vector at {key} fails its checksum"
-        elif row not in owners or len(data) != 4 * (dimensions.get(model) or 0):
+        elif row_of(key) not in owners or len(data) != 4 * (dimensions.get(model_of(key)) or 0):
             yield "vector-orphan", f"the vector at {key} belongs to no memory or has a wrong length"
 
 
@@ -123,11 +121,8 @@ def _outbox(connection: Connection) -> Found:
     """Every memory that may be embedded has, for each model, either vectors or a place in the outbox."""
     embedded: Counter[int] = Counter()
     for model, done in rows(connection, "SELECT model, done FROM models"):
-        low, high = model << (ROW_BITS + PASSAGE_BITS), (model + 1) << (ROW_BITS + PASSAGE_BITS)
-        owners = {
-            (key >> PASSAGE_BITS) & ((1 << ROW_BITS) - 1)
-            for (key,) in connection.execute("SELECT place FROM vectors WHERE place >= ? AND place < ?", (low, high))
-        }
+        places = connection.execute("SELECT place FROM vectors WHERE place BETWEEN ? AND ?", of_model(model))
+        owners = {row_of(key) for (key,) in places}
         embedded.update(owners)
         queued = {row for (row,) in connection.execute("SELECT row FROM outbox WHERE model = ?", (model,))}
         able = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}

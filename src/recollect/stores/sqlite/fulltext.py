@@ -31,9 +31,9 @@ from recollect.stores.sqlite.finding import Candidates, Search, find, is_large
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.postings import Postings, View
 from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
-from recollect.stores.sqlite.subjects import number_of
 from recollect.stores.sqlite.words import Lookalikes
 from recollect.stores.sqlite.writer import Writer
+from recollect.stores.subjects import number_of
 from recollect.stores.tokens import Streams, Tokenizer, token_hash
 
 COMMON_COUNT = 1_000
@@ -223,14 +223,14 @@ class SqliteText:
         texts = self._retokenized(connection, numbers) if any(run.open_end and run.tokens for run in runs) else []
         for number, run in enumerate(runs if kept else ()):
             if run.open_end and run.tokens:
-                counts[:, number, :] = [[_open_count(column, run.tokens) for column in text] for text in texts]
+                counts[:, number, :] = [[run.open_count(column) for column in text] for text in texts]
             elif run.tokens:
                 counts[:, number, :] = streams.count([token_hash(token) for token in run.tokens])
         return CountedRows(numbers, streams.lengths, counts)
 
     def _scope_counts(self, connection: Connection, search: Search, counted: CountedRows) -> ScopeCounts | None:
         """The size of the scope beside the counts of its matches; None where it is the whole store."""
-        found = rows_in_scope(connection, self._postings, search.filter, self._postings.view(connection))
+        found = rows_in_scope(connection, self._postings, search.filter, search.view)
         return None if found is None else ScopeCounts(len(found), counted.counts.any(axis=2).sum(axis=0).astype(float))
 
     def _retokenized(self, connection: Connection, numbers: NDArray[np.int64]) -> list[tuple[list[str], list[str]]]:
@@ -283,16 +283,6 @@ def _best(counts: NDArray[np.float64], lengths: NDArray[np.float64], search: Sea
     damping = 1.2 * (0.25 + 0.75 * lengths / (search.view.average_length or 1.0))
     scores = (inverse * occurring * 2.2 / (occurring + damping[:, None])).sum(axis=1)
     return np.sort(np.argsort(-scores, kind="stable")[: search.most])
-
-
-def _open_count(column: list[str], tokens: tuple[str, ...]) -> int:
-    """How often a run with an open end occurs in one column."""
-    *whole, last = tokens
-    size = len(whole)
-    return sum(
-        column[start + size].startswith(last) and column[start : start + size] == whole
-        for start in range(len(column) - size)
-    )
 
 
 def keep_count(writing: Writing, term: str) -> None:

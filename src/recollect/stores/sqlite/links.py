@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Sequence
 
 from recollect.domain.errors import Corrupt
 from recollect.domain.memory import Link
 from recollect.domain.times import from_ms
+from recollect.stores.checksums import link_checksum
 from recollect.stores.sqlite.connection import Readers, one, rows
 from recollect.stores.sqlite.filters import is_turn
 
@@ -37,11 +37,6 @@ SELECT t.id, {_SIDE.format(side="<", bound="<=", way="DESC", most="?2")},
 {_SIDE.format(side=">", bound=">=", way="ASC", most="?3")}
 FROM json_each(?1) j CROSS JOIN memories t ON t.id = j.value WHERE {is_turn("t")}
 """
-
-
-def link_checksum(source: int, type: str, target: int, created_at: int) -> int:
-    """CRC-32 over all columns of a link."""
-    return zlib.crc32(repr((source, type, target, created_at)).encode())
 
 
 class SqliteLinks:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from recollect.domain.memory import TURNS_BEFORE, content_hash
 from recollect.ports import EmbeddingProgress, Pending
-from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
+from recollect.stores.places import ROW_MASK, of_memory, of_model
+from recollect.stores.refusals import PASSAGE_BITS
+from recollect.stores.retries import FIRST_RETRY_MS, LAST_RETRY_MS
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import Writing
 
-ROW_BITS = 38
 TEXTS = 0
 """Stands in the vector log for "the text of this memory changed", in the place of a model."""
 FOLLOWERS = """
@@ -20,13 +21,6 @@ ON f.namespace = t.namespace AND f.session = t.session AND f.project IS t.projec
 AND f.created_at >= t.created_at AND (f.created_at, f.row) > (t.created_at, t.row)
 WHERE t.row = ? AND t.type = 'episode' ORDER BY f.created_at, f.row LIMIT ?
 """
-FIRST_RETRY_MS = 1_000
-LAST_RETRY_MS = 3_600_000
-
-
-def place(model: int, row: int, passage: int = 0) -> int:
-    """The primary key of a vector: model, row and passage in one number, so that a memory's vectors lie together."""
-    return (model << (ROW_BITS + PASSAGE_BITS)) | (row << PASSAGE_BITS) | passage
 
 
 def enqueue(writing: Writing, row: int) -> None:
@@ -38,9 +32,7 @@ def enqueue(writing: Writing, row: int) -> None:
 def drop_vectors(writing: Writing, row: int) -> None:
     """Forget what every model made of this memory, and who was asked for it."""
     for model in writing.models.values():
-        writing.connection.execute(
-            "DELETE FROM vectors WHERE place BETWEEN ? AND ?", (place(model, row), place(model, row, MAX_PASSAGES - 1))
-        )
+        writing.connection.execute("DELETE FROM vectors WHERE place BETWEEN ? AND ?", of_memory(model, row))
         if writing.connection.changes():
             writing.ledger.done[model] -= 1
             log(writing, model, row)
@@ -94,9 +86,8 @@ def forget(writing: Writing, model: str) -> None:
     number = writing.models.get(model)
     if number is None:
         return
-    last_row = (1 << ROW_BITS) - 1
-    span = place(number, 0), place(number, last_row, MAX_PASSAGES - 1)
-    owners = f"SELECT DISTINCT (place >> {PASSAGE_BITS}) & {last_row} FROM vectors WHERE place BETWEEN ? AND ?"
+    span = of_model(number)
+    owners = f"SELECT DISTINCT (place >> {PASSAGE_BITS}) & {ROW_MASK} FROM vectors WHERE place BETWEEN ? AND ?"
     execute = writing.connection.execute
     execute(f"UPDATE memories SET embedded = embedded - 1 WHERE row IN ({owners})", span)
     writing.ledger.done[number] -= writing.connection.changes()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from recollect.stores.checksums import link_checksum, vector_checksum
+from recollect.stores.places import of_model, row_of
 from recollect.stores.rows import SOURCE, decode, is_sound, text_number
 from recollect.stores.sqlite.changes import index
 from recollect.stores.sqlite.connection import rows
 from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.links import link_checksum
-from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, TEXTS, place
-from recollect.stores.sqlite.vectors import vector_checksum
-
-ROW_MASK = (1 << ROW_BITS) - 1
+from recollect.stores.sqlite.outbox import TEXTS
 
 
 def repair_all(writing: Writing) -> None:
@@ -71,10 +69,10 @@ def _outbox(writing: Writing) -> None:
     for model, dimension in rows(connection, "SELECT model, dimension FROM models"):
         vectors = connection.execute(
             "SELECT place, length(data) FROM vectors WHERE place BETWEEN ? AND ?",
-            (place(model, 0), place(model, ROW_MASK, MAX_PASSAGES - 1)),
+            of_model(model),
         ).fetchall()
-        wrong = {key for key, size in vectors if _owner(key) not in able or size != 4 * (dimension or 0)}
-        owners = {_owner(key) for key, _ in vectors} - {_owner(key) for key in wrong}
+        wrong = {key for key, size in vectors if row_of(key) not in able or size != 4 * (dimension or 0)}
+        owners = {row_of(key) for key, _ in vectors} - {row_of(key) for key in wrong}
         connection.executemany("DELETE FROM vectors WHERE place = ?", [(key,) for key in sorted(wrong)])
         connection.execute("DELETE FROM outbox WHERE model = ?", (model,))
         connection.executemany(
@@ -87,7 +85,3 @@ def _outbox(writing: Writing) -> None:
         embedded.update(owners)
     connection.execute("UPDATE memories SET embedded = 0 WHERE embedded <> 0")
     connection.executemany("UPDATE memories SET embedded = ? WHERE row = ?", [(n, row) for row, n in embedded.items()])
-
-
-def _owner(key: int) -> int:
-    return (key >> PASSAGE_BITS) & ROW_MASK

@@ -22,14 +22,14 @@ from recollect.domain.errors import Corrupt
 from recollect.domain.question import Filter
 from recollect.ports import Vector
 from recollect.stores.codes import Allowed, CodeIndex
+from recollect.stores.places import of_memory, of_model, row_of
 from recollect.stores.sqlite.connection import CACHE, Connection, one, rows
 from recollect.stores.sqlite.finding import SPARE_EXCLUDED
 from recollect.stores.sqlite.ledger import Writing, counter
-from recollect.stores.sqlite.outbox import MAX_PASSAGES, PASSAGE_BITS, ROW_BITS, logged_span, place
+from recollect.stores.sqlite.outbox import logged_span
 from recollect.stores.sqlite.postings import Postings
 from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
 
-ROW_MASK = (1 << ROW_BITS) - 1
 LOADED_ROWS = 2_048
 PASSING_CACHE = -2_000
 """For vectors that are read once: pages are used again before they leave the processor's cache."""
@@ -146,13 +146,9 @@ def _allowed(connection: Connection, postings: Postings, filter: Filter) -> Allo
     return lambda owners: np.take(table, owners, mode="clip")
 
 
-def _owner(keys: Ints) -> Ints:
-    return (keys >> PASSAGE_BITS) & ROW_MASK
-
-
 def _add_all(connection: Connection, model: int, index: CodeIndex) -> None:
     """Read every vector of a model, each piece by another thread while the one before is coded."""
-    pieces = _pieces(connection, place(model, 0), place(model, ROW_MASK, MAX_PASSAGES - 1))
+    pieces = _pieces(connection, *of_model(model))
     connection.execute(f"PRAGMA cache_size={PASSING_CACHE}").fetchall()
     try:
         with ThreadPoolExecutor(1) as reader:
@@ -176,7 +172,7 @@ def _add(index: CodeIndex, found: Sequence[tuple[int, bytes]]) -> None:
     keys = np.array([key for key, _ in found], dtype=np.int64)
     try:
         matrix = np.frombuffer(b"".join([data for _, data in found]), dtype="<f4").reshape(len(found), -1)
-        index.add(keys, _owner(keys), matrix)
+        index.add(keys, row_of(keys), matrix)
     except ValueError as error:  # of a wrong length, or not of finite numbers
         raise Corrupt("a vector is damaged", "run doctor with repair: it is made again") from error
 
@@ -193,7 +189,7 @@ def _follow(connection: Connection, model: int, scan: Scan, last: int) -> None:
     ]
     for start in range(0, len(changed), REPLACED_ROWS):
         piece = changed[start : start + REPLACED_ROWS]
-        ranges = json.dumps([[place(model, row), place(model, row, MAX_PASSAGES - 1)] for row in piece])
+        ranges = json.dumps([of_memory(model, row) for row in piece])
         found = rows(
             connection,
             "SELECT v.place, v.data FROM json_each(?) j CROSS JOIN vectors v"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,18 +16,16 @@ from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit, Passage
 from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
-from recollect.stores.refusals import sound_matrix, wrong_dimension
+from recollect.stores.checksums import vector_checksum
+from recollect.stores.places import ROW_MASK, of_memory, place, row_of
+from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS, sound_matrix, wrong_dimension
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import conditions
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import (
-    MAX_PASSAGES,
-    PASSAGE_BITS,
-    ROW_BITS,
     forget,
     log,
     model_number,
-    place,
     postpone,
     progress,
     register,
@@ -37,8 +34,6 @@ from recollect.stores.sqlite.outbox import (
 from recollect.stores.sqlite.records import run
 from recollect.stores.sqlite.scan import Scans, note_saved
 from recollect.stores.sqlite.writer import Writer
-
-ROW_MASK = (1 << ROW_BITS) - 1
 
 GATHERED = (
     "SELECT json_group_array(json_array(v.place, v.start, v.stop, v.checksum{})),"
@@ -178,7 +173,7 @@ class SqliteVectors:
             facts, matrix = _passages(connection, [place(number, row) for _, row, _ in known])
         owned: dict[int, list[int]] = {}
         for at, fact in enumerate(facts):
-            owned.setdefault((fact.place >> PASSAGE_BITS) & ROW_MASK, []).append(at)
+            owned.setdefault(row_of(fact.place), []).append(at)
         made = dict[str, Embedded]()
         for id, row, content in known:
             if row in owned:
@@ -211,9 +206,7 @@ def _store(writing: Writing, model: int, entry: Embedded, now_ms: int) -> None:
     if matrix is None:
         postpone(writing, model, row, now_ms)
         return
-    connection.execute(
-        "DELETE FROM vectors WHERE place BETWEEN ? AND ?", (place(model, row), place(model, row, MAX_PASSAGES - 1))
-    )
+    connection.execute("DELETE FROM vectors WHERE place BETWEEN ? AND ?", of_memory(model, row))
     if not connection.changes():
         writing.ledger.done[model] += 1
         connection.execute("UPDATE memories SET embedded = embedded + 1 WHERE row = ?", (row,))
@@ -239,12 +232,6 @@ def _sound(connection: Connection, model: int, entry: Embedded, given: Matrix) -
 
 def _vector_row(key: int, span: tuple[int | None, int | None], data: bytes) -> tuple[Any, ...]:
     return (key, *span, vector_checksum(key, *span, data), data)
-
-
-def vector_checksum(key: int, start: int | None, stop: int | None, data: bytes | memoryview) -> int:
-    """CRC-32 over all columns of a vector."""
-    facts = b"(%d, None, None)" % key if start is None and stop is None else repr((key, start, stop)).encode()
-    return zlib.crc32(data, zlib.crc32(facts))
 
 
 def _hits(connection: Connection, vector: Vector, found: Gathered) -> list[Hit]:
