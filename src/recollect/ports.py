@@ -131,7 +131,8 @@ class TextIndex(Protocol):
     token may go on (the prefix is stemmed too: `deploy*` looks for deploi…). What has no token at all is left out of
     And, Or and the drop side of Not; a query of which nothing is left matches nothing. Characters that a query cannot
     carry (NUL, lone surrogates) separate words. A store may refuse with InvalidInput what would cost it too much: more
-    than 64 units or 512 tokens, more than 8 prefixes, prefixes whose last token has one letter, nesting beyond 32.
+    than 64 units or 1,024 tokens, phrases of more than 64 tokens, more than 8 prefixes or more than one of a single
+    letter, nesting beyond 32.
     """
 
     def match(self, query: Node, filter: Filter, limit: int, weights: Sequence[float] = (1.0, 1.0)) -> TextMatches:

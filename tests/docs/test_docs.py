@@ -48,6 +48,8 @@ def test_every_word_of_the_rooms_is_in_the_architecture_page() -> None:
     source = ROOT / "src" / "recollect"
     rooms = [path.name for path in source.iterdir() if path.is_dir() and not path.name.startswith("__")]
     assert [room for room in rooms if f"`{room}/`" not in text] == []
+    modules = [path.name for path in source.glob("*.py") if not path.name.startswith("__")]
+    assert [module for module in modules if f"`{module}`" not in text] == []
     named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
     assert [path for path in sorted(named) if not (source / path).is_file()] == []
 

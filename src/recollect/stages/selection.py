@@ -1,4 +1,4 @@
-"""Which candidates are returned: redirect ▸ floor ▸ distinct ▸ top ▸ budget, in the profile's order.
+"""Which candidates are returned: redirect ▸ withhold ▸ floor ▸ distinct ▸ top ▸ budget, in the profile's order.
 
 Selector: (candidates, pool, question, **options) -> (kept, dropped). Nothing disappears without a reason.
 """

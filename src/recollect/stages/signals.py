@@ -1,4 +1,4 @@
-"""Signals order the pool by what a memory is, not by whether it was found: similarity, recency, access.
+"""Signals order the pool by what a memory is, not by whether it was found: similarity, recency, access, subject.
 
 Signal: (pool, question, **options) -> hits, best first, ties by id so that the order is total.
 """

@@ -1,4 +1,4 @@
-"""Where a daemon is reached and what opens its door. Standard library only: the hooks import it on their fast path."""
+"""Where a daemon is reached and what opens its door. Hooks read the same files by `doors.hook.home`, which loads less."""
 
 from __future__ import annotations
 
