@@ -18,8 +18,6 @@ Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
 Answers: TypeAlias = dict[int, type[BaseModel] | str | None]
 """By status: the shape of a JSON document, the media type of anything else, or nothing."""
 
-PROBLEM_REFERENCE = {"$ref": "#/components/schemas/ProblemAnswer"}
-
 
 def route(router: APIRouter, method: str, path: str, answers: Answers) -> Callable[[Handler], Handler]:
     """Add a handler under the rule of its route (KeyError while there is none); the first answer is the usual one."""
@@ -28,7 +26,7 @@ def route(router: APIRouter, method: str, path: str, answers: Answers) -> Callab
     for status in rule.statuses:
         responses[status] = {
             "description": HTTPStatus(status).phrase,
-            "content": {MEDIA_TYPE: {"schema": PROBLEM_REFERENCE}},
+            "content": {MEDIA_TYPE: {"schema": _reference(ProblemAnswer)}},
         }
 
     def add(handler: Handler) -> Handler:
@@ -54,8 +52,12 @@ def _answer(status: int, shape: type[BaseModel] | str | None) -> dict[str, Any]:
         # A stream is described event by event in the text; a schema would speak of the whole.
         described["content"] = {shape: {"schema": {} if shape == "text/event-stream" else {"type": "string"}}}
     elif shape is not None:
-        described["content"] = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape.__name__}"}}}
+        described["content"] = {"application/json": {"schema": _reference(shape)}}
     return described
+
+
+def _reference(shape: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{shape.__name__}"}
 
 
 def _first_line(text: str) -> str:
@@ -74,6 +76,3 @@ def answer_schemas() -> dict[str, Any]:
         [(one, "serialization") for one in shapes], ref_template="#/components/schemas/{model}"
     )
     return made["$defs"]
-
-
-__all__ = ["ProblemAnswer", "answer_schemas", "route"]

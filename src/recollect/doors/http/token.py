@@ -1,4 +1,4 @@
-"""Where a daemon is reached and what opens its door. Hooks read the same files by `doors.hook.home`, which loads less."""
+"""Where a daemon is reached and what opens its door. Hooks read the same files by `doors.hook.home`, to load less."""
 
 from __future__ import annotations
 

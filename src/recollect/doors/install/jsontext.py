@@ -13,6 +13,7 @@ from typing import Any, cast
 
 Path = tuple[str | int, ...]
 
+_PIECE = re.compile(r"\s+|//[^\n]*|/\*.*?\*/|,", re.DOTALL)
 _BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
@@ -189,7 +190,7 @@ def _end_of_content(text: str, start: int, stop: int) -> int:
 def _pieces(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """White space, comments and commas, one by one."""
     while start < stop:
-        found = re.compile(r"\s+|//[^\n]*|/\*.*?\*/|,", re.DOTALL).match(text, start, stop)
+        found = _PIECE.match(text, start, stop)
         if found is None:
             return
         # A line comment does not own the line's end.
