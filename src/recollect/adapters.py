@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from recollect import encoders
@@ -41,15 +42,19 @@ def open_store(target: str, *, read_only: bool = False) -> Store:
 
 
 def attach_vectors(store: Store, chosen: Settings) -> Store:
-    """The store as it is, or with its vectors searched in Qdrant where the settings name one."""
+    """The store as it is, or its vectors searched in Qdrant where the settings name one; closed where that fails."""
     if not chosen.qdrant:
         return store
-    try:
-        from recollect.stores.qdrant import with_qdrant
-    except ImportError as error:
-        hint = "pip install 'recollect[qdrant]', or empty the setting qdrant"
-        raise InvalidInput("the setting qdrant needs a package that is not installed", hint, "qdrant") from error
-    return with_qdrant(store, chosen.qdrant, key=chosen.qdrant_key, collection=chosen.qdrant_collection)
+    with ExitStack() as failed:
+        failed.callback(store.close)
+        try:
+            from recollect.stores.qdrant import with_qdrant
+        except ImportError as error:
+            hint = "pip install 'recollect[qdrant]', or empty the setting qdrant"
+            raise InvalidInput("the setting qdrant needs a package that is not installed", hint, "qdrant") from error
+        mirrored = with_qdrant(store, chosen.qdrant, key=chosen.qdrant_key, collection=chosen.qdrant_collection)
+        failed.pop_all()
+        return mirrored
 
 
 def open_embedder(chosen: Settings) -> tuple[Embedder | None, str]:

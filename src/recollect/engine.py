@@ -66,11 +66,12 @@ def open_engine(
         embedder=embedder if isinstance(embedder, str) else None,
         reranker=reranker if isinstance(reranker, str) else None,
     )
-    store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
+    # Models first: one that cannot be had must not leave a store open, or make a new one.
     judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
     meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)
-    works = background and store.writable
-    return Engine(store, chosen, meaning, judge, open_extractor(chosen), background=works, note=note)
+    extractor = open_extractor(chosen)
+    store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
+    return Engine(store, chosen, meaning, judge, extractor, background=background and store.writable, note=note)
 
 
 class Engine(AbstractContextManager["Engine"]):

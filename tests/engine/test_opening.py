@@ -159,3 +159,19 @@ def test_a_program_that_never_closes_its_memory_ends_when_the_model_is_no_longer
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert said.read_text() == "ended"
+
+
+@pytest.mark.parametrize("wrong", ["embedder", "reranker", "qdrant"])
+def test_a_memory_that_cannot_be_opened_whole_is_not_held_open(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    monkeypatch.setenv(f"RECOLLECT_{wrong.upper()}", __file__)
+    with pytest.raises(recollect.InvalidInput):
+        recollect.open("notes.db", home="home", background=False)
+    assert [str(one) for one in open_files() if "notes.db" in str(one)] == []
+
+
+def open_files() -> list[Path]:
+    """What this process holds open, where the system tells."""
+    folder = Path("/proc/self/fd")
+    return [one.readlink() for one in folder.iterdir() if one.is_symlink()] if folder.is_dir() else []
