@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from recollect.domain.memory import Memory, Scope
+from recollect.domain.question import MAX_LIMIT, MODES, SORTS
 from recollect.domain.recall import Recall, RecallHit, Trace
 from recollect.doors.cli import explaining, recalling, routing, shortcut
 from recollect.doors.cli.listing import plain_lines
@@ -34,6 +35,9 @@ UNDERSTOOD = [
     "x --budget-tokens 400 --sort-by recency --no-rerank --rerank",
     "x --rerank --no-rerank --used --explain --render",
     "x -e --store /somewhere/store.db --limit 3 --limit 4",
+    f"x --limit {MAX_LIMIT}",
+    *(f"x --mode {mode}" for mode in MODES),
+    *(f"x --sort-by {order}" for order in SORTS),
 ]
 LEFT_ALONE = [
     "",
@@ -44,7 +48,7 @@ LEFT_ALONE = [
     "x --alias a=b",
     "x --limit",
     "x --limit 0",
-    "x --limit 201",
+    f"x --limit {MAX_LIMIT + 1}",
     "x --limit ²",
     "x --limit -5",
     "x -n5",

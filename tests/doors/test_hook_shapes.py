@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from recollect import recollection
 from recollect import settings as configuration
-from recollect.doors.hook import asking, block, conversation, deadline, events, home, project, transcript
+from recollect.doors.cli import serving
+from recollect.doors.hook import asking, background, block, conversation, deadline, events, home, project, transcript
 from recollect.doors.hook.running import Call
 from recollect.doors.http import token
 from recollect.stages import rendering
@@ -317,6 +319,10 @@ def test_the_home_folder_is_the_one_of_the_settings(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert home.home_folder(os.environ) == str(configuration.load(os.environ).home)
+
+
+def test_hook_command_and_daemon_mean_the_same_port() -> None:
+    assert background.PORT == token.PORT == signature(serving.serve).parameters["port"].default
 
 
 @pytest.mark.parametrize("store", ["x.db", "~/x.db", "/srv/link/x.db", ":memory:", "postgresql://app:pw@db.example/x"])
