@@ -49,9 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     with _server(given.programs) as address, psycopg.connect(address, autocommit=True) as connection:
         version = _prepare(connection, words)
         lines = _measure(connection, asked, looked_at_all(words, asked))
-        cyrillic = len(
-            connection.execute("SELECT unnest(show_trgm('\u043f\u0430\u043c\u044f\u0442\u044c'))").fetchall()
-        )
+        cyrillic = len(connection.execute("SELECT unnest(show_trgm(%s))", (CYRILLIC,)).fetchall())
     facts = machine.facts()
     head = [
         f"# Look-alike words: our trigrams and pg_trgm ({version})",
