@@ -280,6 +280,12 @@ def test_episodes_are_searched_in_the_sessions_named(client: TestClient) -> None
     assert found() == {*ids.values(), *shared.values()}
 
 
+@pytest.mark.parametrize("field", ["sessionIds", "recentIds"])
+def test_too_many_names_of_a_search_are_refused_by_their_field(client: TestClient, field: str) -> None:
+    answer = client.get("/episodes/search", params={"q": "zebra", field: ",".join(map(str, range(1001)))})
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
 @pytest.mark.covers("two-stage.top3", "two-stage.topic-gate")
 def test_recollect_writes_the_session_file_and_keeps_the_topic(client: TestClient, home: Path) -> None:
     for one in range(5):

@@ -20,7 +20,7 @@ from recollect.engine import Engine
 
 router = APIRouter(tags=["recall"])
 
-MOST_SESSIONS = 1000
+MOST_NAMES = 1000
 # What goes into a prompt is fenced as data, with date, source and id on each line, whatever the profile's own form.
 FOR_A_PROMPT = {"render.kind": "fenced"}
 
@@ -37,8 +37,9 @@ async def recall(call: AtDoor, body: RecallRequest) -> Response:
 async def search_episodes(call: AtDoor, query: Annotated[EpisodesQuery, Query()]) -> Response:
     """Search within sessions, or within the whole project of a single one. The weights are those of /settings."""
     sessions, recent = comma_separated(query.sessionIds), comma_separated(query.recentIds)
-    if max(len(sessions), len(recent)) > MOST_SESSIONS:
-        raise InvalidInput(f"more than {MOST_SESSIONS} names", "ask in several requests", "sessionIds")
+    for field, names in (("sessionIds", sessions), ("recentIds", recent)):
+        if len(names) > MOST_NAMES:
+            raise InvalidInput(f"more than {MOST_NAMES} names", "ask in several requests", field)
     asked: dict[str, Any] = {"limit": query.limit, "exclude": recent, "profile": call.engine.settings.episodes_profile}
     if len(sessions) == 1:
         asked["scope"] = Scope(session=sessions[0])
