@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from recollect.domain.errors import InvalidInput
+from recollect.doors.files import replace_file
 
 
 def change(path: Path, values: Mapping[str, str | None]) -> None:
@@ -26,16 +25,7 @@ def change(path: Path, values: Mapping[str, str | None]) -> None:
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{path} would no longer be valid TOML: {error}", "correct the file by hand") from error
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".config-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(path, text)
 
 
 def _changed(text: str, name: str, value: str | None) -> str:

@@ -6,12 +6,13 @@ import json
 import os
 import secrets
 import stat
-import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from recollect.domain.errors import InvalidInput
+from recollect.doors.files import replace_file
 
 HOST = "127.0.0.1"
 PORT = 4777
@@ -66,7 +67,13 @@ def ensure_token(home: Path) -> str:
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = token_path(home)
     if not path.exists():
-        _write_private(path, secrets.token_urlsafe(TOKEN_BYTES), replace=False)
+        made = home / f".token-{secrets.token_hex(8)}"
+        replace_file(made, secrets.token_urlsafe(TOKEN_BYTES))
+        try:
+            with suppress(FileExistsError):  # whoever came first wins
+                path.hardlink_to(made)
+        finally:
+            made.unlink()
     if os.name == "posix" and stat.S_IMODE(path.lstat().st_mode) & 0o077:
         raise InvalidInput("the token file can be read by others", "delete it: the next start makes a new one", "token")
     token = read_token(home)
@@ -78,7 +85,7 @@ def ensure_token(home: Path) -> str:
 
 
 def write_address(home: Path, address: Address) -> None:
-    _write_private(address_path(home), json.dumps(asdict(address)), replace=True)
+    replace_file(address_path(home), json.dumps(asdict(address)))
 
 
 def read_address(home: Path) -> Address | None:
@@ -88,22 +95,3 @@ def read_address(home: Path) -> Address | None:
         return Address(**found)
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _write_private(path: Path, text: str, *, replace: bool) -> None:
-    """Whole or not at all, mode 0600 from the first byte; without `replace`, whoever came first wins."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if replace:
-            Path(temporary).replace(path)
-        else:
-            try:
-                path.hardlink_to(temporary)
-            except FileExistsError:
-                return
-    finally:
-        Path(temporary).unlink(missing_ok=True)

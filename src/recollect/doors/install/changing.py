@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.domain.errors import RecollectError
+from recollect.doors.files import replace_file
 from recollect.doors.install import jsontext, tomltext
 from recollect.doors.install.places import Target
 
@@ -146,17 +146,7 @@ def _write(path: Path, text: str, *, like: Path) -> None:
         mode = stat.S_IMODE(like.stat().st_mode)
     except FileNotFoundError:
         mode = 0o600
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".recollect-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(path, text, mode)
 
 
 def _backup(path: Path) -> Path:
