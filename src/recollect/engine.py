@@ -194,10 +194,10 @@ class Engine(AbstractContextManager["Engine"]):
         return self.update(id, pinned=pinned)
 
     def forget(self, *ids: str) -> int:
-        """Delete without remnants; a tombstone keeps the same text from coming back by itself."""
+        """Delete without remnants, with what was merged into them; tombstones keep the texts from coming back."""
         gone = writing.forget(self.store, ids)
-        recollection.forget(self.settings.recollections, ids)
-        return gone
+        recollection.forget(self.settings.recollections, gone)
+        return len(gone)
 
     def link(self, source: str, type: str, target: str, *, now: Time = None) -> Link:
         """Connect two memories: supersedes, resolved-by, part-of, see-also."""

@@ -70,6 +70,17 @@ def test_what_is_forgotten_or_hidden_while_a_recollection_is_made_does_not_stay_
     assert list(engine.settings.recollections.iterdir()) == []
 
 
+@pytest.mark.covers("more.forget")
+def test_what_was_merged_is_forgotten_with_what_stands_and_leaves_the_recollections(engine: Engine) -> None:
+    engine.remember("SQLite WAL is important")
+    engine.recollect("SQLite WAL", "s1", force=True)
+    kept = engine.remember("SQLite WAL mode matters", confidence=0.9, dedupe=False).id
+    engine.consolidate()
+    assert engine.forget(kept) == 2
+    assert not engine.recall("SQLite WAL")
+    assert list(engine.settings.recollections.iterdir()) == []
+
+
 @pytest.mark.covers("prior.sensitive")
 @pytest.mark.parametrize("many", [False, True])
 def test_what_is_remembered_again_as_sensitive_leaves_the_recollections_that_quote_it(

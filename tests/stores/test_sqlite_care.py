@@ -22,6 +22,7 @@ from recollect.domain.query import Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
 from recollect.stores.sqlite import open_sqlite
+from recollect.writing import forget
 
 QUERY = np.array([1.0, 0.0], dtype=np.float32)
 
@@ -287,6 +288,13 @@ def test_a_damaged_memory_that_a_repair_left_out_can_be_replaced_and_forgotten(p
     assert [memory.content for memory in store.records.fetch(["n3", "n4"])] == ["winter notes, written anew"]
     assert store.care.check() == []
     assert text_of(store).match(Term("anew"), Filter(), 5).ids == ("n4",)
+
+
+def test_a_damaged_memory_is_forgotten_although_nobody_can_tell_what_said_the_same(path: Path, store: Store) -> None:
+    store.records.write([AddLink(Link("n3", "supersedes", "n4"))])
+    damage(path, "UPDATE memories SET importance = 0.9 WHERE id = 'n3'")
+    assert forget(store, ["n3"]) == ["n3"]
+    assert store.care.check() == []
 
 
 @pytest.mark.parametrize("data", ["x'0000c07f00000000'", "x'0000807f00000000'", "x''", "x'00'", "x'0000803f'"])

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from recollect.domain.changes import AddLink, Erase, Put
-from recollect.domain.errors import Conflict, InvalidInput, NotFound
-from recollect.domain.memory import LINK_TYPES, Link, Memory
+from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound
+from recollect.domain.memory import LINK_TYPES, Link, Memory, same_text
 from recollect.domain.question import name_of
-from recollect.ports import LinkIndex, Store
+from recollect.ports import LinkIndex, Records, Store
+from recollect.stages import similarity
 from recollect.writing.drafts import Draft, WritePolicy, as_moment, to_memory
 
 MAX_IDS = 1000
@@ -50,16 +51,28 @@ def update(
     return changed
 
 
-def forget(store: Store, ids: Sequence[str]) -> int:
-    """Erase these memories, all or none (NotFound); their texts do not come back by import or capture."""
+def forget(store: Store, ids: Sequence[str]) -> list[str]:
+    """Erase these memories and what was merged into them, all or none (NotFound); tells the ids of what is gone.
+
+    Their texts do not come back by import or capture. A version that says something else was not asked for: it stays,
+    behind whatever else supersedes it.
+    """
     if not all(isinstance(id, str) for id in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("an id is a text", "forget(a, b), or forget(*ids) for a list", "ids")
     wanted = list(dict.fromkeys(ids))
     if len(wanted) > MAX_IDS:
         raise InvalidInput(f"{len(wanted)} ids are more than {MAX_IDS}", "forget them in several calls", "ids")
-    if wanted:
-        store.records.write([Erase(id) for id in wanted])
-    return len(wanted)
+    if not wanted:
+        return []
+    bridges: list[AddLink] = []
+    if store.links is not None:
+        try:
+            wanted = _with_twins(store.records, store.links, wanted)
+            bridges = _bridges(store.links, wanted)
+        except Corrupt:  # what is damaged can be forgotten too
+            pass
+    store.records.write([*bridges, *(Erase(id) for id in wanted)])
+    return wanted
 
 
 def link(store: Store, source: str, type: str, target: str, *, now: datetime) -> Link:
@@ -73,6 +86,36 @@ def link(store: Store, source: str, type: str, target: str, *, now: datetime) ->
         raise InvalidInput(f"{target} supersedes {source} already", "remember anew what holds now", "target")
     store.records.write([AddLink(made)])
     return made
+
+
+def _with_twins(records: Records, links: LinkIndex, ids: Sequence[str]) -> list[str]:
+    """These memories and those they supersede that say the same, which would be found again without them."""
+    gone = dict.fromkeys(ids)
+    ring = list(ids)
+    while ring:
+        pairs = [(one.source, one.target) for one in links.links(ring) if one.type == "supersedes"]
+        pairs = [(newer, older) for newer, older in pairs if newer in gone and older not in gone]
+        held = {one.id: one.content for one in records.fetch(list({id for pair in pairs for id in pair}))}
+        known = [pair for pair in pairs if held.keys() >= set(pair)]
+        ring = list(dict.fromkeys(older for newer, older in known if _say_the_same(held[newer], held[older])))
+        gone.update(dict.fromkeys(ring))
+    return list(gone)
+
+
+def _say_the_same(one: str, other: str) -> bool:
+    """As generously as texts are ever merged."""
+    return same_text(one) == same_text(other) or similarity.compare(one, other, loose=True).same
+
+
+def _bridges(links: LinkIndex, gone: Sequence[str]) -> list[AddLink]:
+    """What stands over a memory that goes takes over what that one superseded: no older version may come back."""
+    found = [one for one in links.links(gone) if one.type == "supersedes"]
+    away = set(gone)
+    for id in away & {one.source for one in found} & {one.target for one in found}:
+        above = [one for one in found if one.target == id]
+        below = [one.target for one in found if one.source == id]
+        found += [replace(one, target=older) for one in above for older in below if one.source != older]
+    return [AddLink(one) for one in dict.fromkeys(found) if not away & {one.source, one.target}]
 
 
 def _existing(store: Store, id: str) -> Memory:

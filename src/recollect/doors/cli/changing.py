@@ -93,7 +93,7 @@ def forget(
     ids: Annotated[list[str], typer.Argument(metavar="ID…", help="From recall, list or remember.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete without remnants: text, vectors and links go, and the same text does not come back by itself."""
+    """Delete without remnants: text, vectors, links and what was merged into it. It does not come back by itself."""
     run = current(ctx)
     with run.engine() as engine:
         if not yes and is_interactive():

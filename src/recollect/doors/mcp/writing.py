@@ -135,7 +135,7 @@ class Writing:
         return views.result(wire.memory_to_dict(changed), text)
 
     def memory_forget(self, ids: Ids) -> results.ForgetResult:
-        """Delete memories for good, text, vectors and links. This cannot be undone.
+        """Delete memories for good: text, vectors, links and what was merged into them. This cannot be undone.
 
         Use it only when the user asks to forget something, or for what must not be kept. Look up the ids first and be
         sure of each: if one does not exist, none is deleted. What is merely outdated is better superseded with

@@ -117,7 +117,7 @@ async def change_memory(call: AtDoor, id: MemoryId, body: MemoryPatch, if_match:
 
 @route(router, "DELETE", "/v1/memories/{id}", {204: None})
 async def forget_memory(call: AtDoor, id: MemoryId) -> Response:
-    """Delete without remnants. The same text does not come back by import or capture."""
+    """Delete without remnants, with what was merged into it. The texts do not come back by import or capture."""
     await call.run(lambda: call.engine.forget(id))
     call.door.metrics.wrote("forgotten")
     call.door.events.publish("forgotten", id=id)
