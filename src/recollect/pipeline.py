@@ -32,7 +32,7 @@ from recollect.domain.recall import (
     Trace,
 )
 from recollect.legs.found import Ahead, Found
-from recollect.legs.running import Journal, ModePlan, Tools, may_run, resolve_mode, run_legs, wants_cosines
+from recollect.legs.running import Journal, ModePlan, Tools, came_out, may_run, resolve_mode, run_legs, wants_cosines
 from recollect.legs.spelling import meant
 from recollect.ports import Records, Store, Vector
 from recollect.stages import confidence
@@ -58,6 +58,7 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     if plan.fell_back:
         journal.notes.append("hybrid was asked but no embedder is there: words only")
     found, vector, ahead = run_legs(question, profile, tools, plan, journal)
+    plan = came_out(plan, journal)
     journal.stage("legs")
     pool = fetch_pool(found, ahead, question, profile, tools, vector)
     journal.stage("pool")

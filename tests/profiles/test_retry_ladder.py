@@ -116,6 +116,18 @@ def test_in_every_profile_hybrid_without_an_embedder_is_a_fallback(profile: str)
 
 
 @pytest.mark.covers("ladder.modes")
+@pytest.mark.parametrize("profile", ["retry-ladder", "balanced", "two-stage"])
+def test_an_embedder_that_fails_while_it_is_asked_is_a_fallback_too(profile: str) -> None:
+    world = World(embedder=HandEmbedder(fail=ModelUnavailable("it is down")))
+    world.remember("word", "deploy notes", degrees=0)
+    told = {mode: world.ask(profile, "deploy", mode=mode) for mode in ("auto", "hybrid", "hybrid-rerank")}
+    assert all(ids(answer) == ["word"] for answer in told.values())
+    assert all((answer.mode, answer.trace.mode_used) == ("bm25", "bm25") for answer in told.values())
+    fell_back = {mode: answer.trace.fell_back_to_bm25 for mode, answer in told.items()}
+    assert fell_back == {"auto": False, "hybrid": True, "hybrid-rerank": True}
+
+
+@pytest.mark.covers("ladder.modes")
 def test_an_embedder_that_breaks_in_any_way_is_a_typed_error_where_nobody_else_can_answer() -> None:
     world = World(embedder=HandEmbedder(fail=ZeroDivisionError("what the text was")))
     world.remember("word", "deploy notes")

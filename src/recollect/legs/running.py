@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from recollect.domain.errors import ModelUnavailable, RecollectError
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 WORD_KINDS = frozenset({"lexical"})
 MEANING_KINDS = frozenset({"dense", "similarity"})
 
+HYBRID = frozenset({"hybrid", "hybrid-rerank"})
 SECOND_WAVE = frozenset({"graph", "bridge"})
 ANCHOR_DEPTH = 50
 
@@ -52,6 +53,7 @@ class Journal:
     stages: dict[str, float] = field(default_factory=dict[str, float])
     notes: list[str] = field(default_factory=list[str])
     failures: list[Exception] = field(default_factory=list[Exception])
+    without_meaning: bool = False
     attempts: tuple[Attempt, ...] = ()
     compiled: str = ""
     started: float = field(default_factory=perf_counter)
@@ -112,8 +114,15 @@ def resolve_mode(question: Question, profile: Profile, tools: Tools) -> ModePlan
     rerank = asked == "hybrid-rerank"
     if can_mean and wants_meaning:
         return ModePlan(asked, "hybrid-rerank" if rerank else "hybrid", rerank=rerank)
-    fell_back = asked in ("hybrid", "hybrid-rerank") and (wants_meaning or not can_mean)
+    fell_back = asked in HYBRID and (wants_meaning or not can_mean)
     return ModePlan(asked, "bm25", fell_back=fell_back, meaning=False, rerank=rerank)
+
+
+def came_out(plan: ModePlan, journal: Journal) -> ModePlan:
+    """The plan as it was carried out: a model that failed on the way leaves words alone, like one that is not there."""
+    if not journal.without_meaning or not plan.words:
+        return plan
+    return replace(plan, used="bm25", fell_back=plan.asked in HYBRID)
 
 
 def may_run(spec: ListSpec, plan: ModePlan, journal: Journal) -> bool:
@@ -234,6 +243,7 @@ def _collect_meaning(
         names = [spec.name for spec in wanted if spec.kind == "dense"] or ["similarity"]
         for name in names:
             journal.fail(name, failure)
+        journal.without_meaning = True
         return None
     for name, (one, ms) in answer.items():
         found[name] = one
