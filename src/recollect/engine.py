@@ -66,6 +66,7 @@ def open_engine(
         embedder=embedder if isinstance(embedder, str) else None,
         reranker=reranker if isinstance(reranker, str) else None,
     )
+    profiles.require(chosen.profile_names, chosen.profiles)
     # Models first: one that cannot be had must not leave a store open, or make a new one.
     judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
     meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)

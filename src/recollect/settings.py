@@ -67,6 +67,12 @@ class Settings:
         return self.home / "profiles"
 
     @property
+    def profile_names(self) -> dict[str, str]:
+        """The settings that choose a profile, by their names."""
+        names = ("profile", "recollect_profile", "episodes_profile")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def recollections(self) -> Path:
         """The last recollection of each session."""
         return self.home / "recollections"

@@ -79,6 +79,13 @@ def test_what_others_can_reach_is_refused(process: Run, home: Path) -> None:
     assert b"--port" in refused.stderr
 
 
+def test_a_profile_that_does_not_exist_is_refused_at_the_start(process: Run, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text('recollect_profile = "nope"', encoding="utf-8")
+    refused = process("serve", "--port", "0")
+    assert refused.returncode == 1 and b"recollect_profile: there is no profile 'nope'" in refused.stderr
+
+
 def test_only_this_machine_is_loopback() -> None:
     assert all(is_loopback(one) for one in ("127.0.0.1", "127.8.8.8", "::1", "localhost"))
     assert not any(

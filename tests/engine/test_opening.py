@@ -80,6 +80,26 @@ def test_config_toml_with_a_value_of_the_wrong_kind_names_it(tmp_path: Path, lin
     assert refused.value.field == field and refused.value.hint
 
 
+@pytest.mark.parametrize("setting", ["profile", "recollect_profile", "episodes_profile"])
+def test_a_profile_that_does_not_exist_is_refused_at_once_and_leaves_nothing(elsewhere: Path, setting: str) -> None:
+    home = elsewhere / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(f'{setting} = "nope"', encoding="utf-8")
+    for asked in ({}, {"profile": "nope"}):
+        with pytest.raises(recollect.InvalidInput, match="profile: there is no profile 'nope'") as refused:
+            recollect.open("notes.db", home=home, embedder="none", reranker="none", background=False, **asked)
+        assert refused.value.field == ("profile" if asked else setting)
+        assert "known: balanced, importance-prior" in refused.value.hint
+    assert not (elsewhere / "notes.db").exists()
+
+
+def test_a_profile_of_ones_own_that_is_wrong_is_told_with_its_line_when_the_memory_is_opened(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('extends = "balanced"\nlimit = "many"\n', encoding="utf-8")
+    with pytest.raises(recollect.InvalidProfile, match=r"own\.toml:2"):
+        recollect.open(":memory:", profile=str(own), home=tmp_path, embedder="none", background=False)
+
+
 def test_config_toml_that_is_no_text_is_told_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(recollect.InvalidInput, match=r"config\.toml") as refused:

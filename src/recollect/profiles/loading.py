@@ -100,6 +100,18 @@ def load(profile: str, folder: Path | None = None, overrides: Mapping[str, Any] 
         ) from None
 
 
+def require(chosen: Mapping[str, str], folder: Path | None = None) -> None:
+    """Refuse a setting that names no profile, or a wrong file. The built-in ones are not read: most who open a store
+    ask nothing."""
+    for setting, profile in chosen.items():
+        if profile in _builtin():
+            continue
+        try:
+            load(profile, folder)
+        except InvalidInput as error:
+            raise type(error)(f"{setting}: {error.message}", error.hint, setting) from error
+
+
 def _built(profile: str, text: str, source: str, folder: Path | None) -> Profile:
     name = Path(profile).stem if profile.endswith(".toml") else profile
     try:
