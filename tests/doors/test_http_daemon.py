@@ -83,7 +83,7 @@ def test_a_profile_that_does_not_exist_is_refused_at_the_start(process: Run, hom
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text('recollect_profile = "nope"', encoding="utf-8")
     refused = process("serve", "--port", "0")
-    assert refused.returncode == 1 and b"recollect_profile: there is no profile 'nope'" in refused.stderr
+    assert refused.returncode == 2 and b"recollect_profile: there is no profile 'nope'" in refused.stderr
 
 
 def test_only_this_machine_is_loopback() -> None:
