@@ -160,3 +160,17 @@ def test_wrong_sources(cli: Any, tmp_path: Path) -> None:
     plain = tmp_path / "x.txt"
     plain.write_text("one line\n")
     assert cli("import", str(plain), "--format", "nosuch").code == 2
+
+
+def test_a_folder_that_is_imported_again_has_its_edited_notes_changed_in_place(
+    cli: Any, tmp_path: Path, home: Path
+) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "a.md").write_text("We sail at noon")
+    (vault / "b.md").write_text("Emma lives in Leeds.")
+    cli("import", str(vault))
+    (vault / "a.md").write_text("We sail at one, when the tide turns")
+    assert "2 files: 1 updated, 1 skipped" in cli("import", str(vault)).out
+    assert contents(cli) == {"We sail at one, when the tide turns", "Emma lives in Leeds."}
+    assert cli("import", str(vault / "b.md"), "--json").document["updated"] == 0

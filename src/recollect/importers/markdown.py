@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TextIO
 
 from recollect.importers.lines import as_list, as_time, numbered_lines
+from recollect.importers.renewing import named
 from recollect.importers.report import Problem
 from recollect.writing import Draft
 
@@ -35,6 +37,7 @@ class _Note:
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     lines: list[str] = field(default_factory=list[str])
     fence: str = ""
+    read: Counter[tuple[str, ...]] = field(default_factory=Counter[tuple[str, ...]])
 
     def section(self) -> Iterator[Draft]:
         """What has been gathered; a heading with nothing under it says nothing by itself."""
@@ -44,7 +47,9 @@ class _Note:
         if not said.strip():
             return
         tags = [*_words(self.front.get("tags")), *TAG.findall(said)]
-        metadata: dict[str, Any] = {"path": self.name, "headings": [title for _, title in self.headings]}
+        headings = [title for _, title in self.headings]
+        self.read[tuple(headings)] += 1
+        metadata: dict[str, Any] = {"path": self.name, "headings": headings}
         kind = _type(self.front.get("type", "fact"))
         told = ("tags", "type") if kind == self.front.get("type") else ("tags",)
         extra = {key: value for key, value in self.front.items() if key not in told}
@@ -54,6 +59,7 @@ class _Note:
             body,
             type=kind,
             tags=tags[:64],
+            key=named(headings, self.read[tuple(headings)]),
             created_at=as_time(self.front.get("created")) or as_time(self.front.get("date")),
             metadata=metadata,
         )

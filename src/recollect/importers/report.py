@@ -21,6 +21,7 @@ class ImportReport:
 
     format: str
     added: int = 0
+    updated: int = 0
     merged: int = 0
     skipped: int = 0
     redacted: int = 0

@@ -9,10 +9,11 @@ from io import StringIO
 from pathlib import PurePath
 from typing import TextIO
 
-from recollect.domain.errors import InvalidInput
+from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.memory import Receipt, Scope
 from recollect.importers.format import FORMAT
 from recollect.importers.lines import MAX_DOCUMENT_CHARACTERS
+from recollect.importers.renewing import digested, named, renew
 from recollect.importers.report import ImportReport, Problem
 from recollect.importers.restoring import import_jsonl
 from recollect.importers.table import IMPORTERS, Importer, sniff
@@ -33,12 +34,16 @@ def import_source(
     policy: WritePolicy,
     format: str | None = None,
     scope: Scope | None = None,
+    origin: str = "",
+    changed: Callable[[str], object] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ImportReport:
     """Read one file into the store. `name` is the file's name as the user knows it; `format` overrides sniffing.
 
-    Idempotent: what has an id over there is written once, the rest is recognised by its text. `scope` says where the
-    memories go; what it leaves open (project, session) is taken from the file. `progress` is told entries read.
+    Idempotent: what has an id over there is written once, the rest is recognised by its text. What is edited over there
+    is changed here; for notes, `origin` tells where they are (empty: nowhere that lasts). `scope` says where the
+    memories go; what it leaves open (project, session) is taken from the file. `progress` is told entries read,
+    `changed` the ids of memories whose text was replaced.
     """
     stream = stream if stream.seekable() else StringIO(stream.read(MAX_DOCUMENT_CHARACTERS))
     head = stream.read(HEAD_CHARACTERS)
@@ -54,7 +59,24 @@ def import_source(
             _count(report, receipt)
         waiting.clear()
 
-    for place, draft in _checked(importer, stream, name, scope or Scope(), report, now, policy):
+    def renewed(place: int, draft: Draft, content: str) -> bool:
+        try:
+            known = renew(store, draft, content, f"import:{importer.name}:", now, policy)
+        except (Conflict, NotFound) as error:
+            report.note(place, error.message)
+            return True
+        if known == "skipped":
+            report.skipped += 1
+        elif known is not None:
+            report.updated += 1
+            if changed is not None:
+                changed(known.id)
+        return known is not None
+
+    for place, draft, content in _checked(importer, stream, name, origin, scope or Scope(), report, now, policy):
+        # At once, while what is new waits for its batch: a text that moved from an edited entry is not known any more.
+        if importer.edited and draft.key is not None and renewed(place, draft, content):
+            continue
         waiting.append(draft)
         if len(waiting) >= BATCH:
             flush()
@@ -68,12 +90,13 @@ def _checked(
     importer: Importer,
     stream: TextIO,
     name: str,
+    origin: str,
     scope: Scope,
     report: ImportReport,
     now: datetime,
     policy: WritePolicy,
-) -> Iterator[tuple[int, Draft]]:
-    """The drafts that can be stored, placed and marked as captured; the others become problems."""
+) -> Iterator[tuple[int, Draft, str]]:
+    """The drafts that can be stored, placed and marked as captured, with the text that will be; others are problems."""
     for place, item in enumerate(importer.read(stream, name), start=1):
         if isinstance(item, Problem):
             report.note(item.place, item.message)
@@ -81,13 +104,22 @@ def _checked(
         theirs = item.scope
         where = Scope(scope.namespace, scope.project or theirs.project, scope.session or theirs.session)
         source = item.source or f"import:{importer.name}:{PurePath(name).name}"
-        draft = replace(item, scope=where, source=source, captured=True)
+        draft = replace(item, scope=where, source=source, captured=True, key=_key(importer, item.key, origin, where))
         try:
-            to_memory(draft, id="checked", now=now, policy=policy)
+            memory, _ = to_memory(draft, id="checked", now=now, policy=policy)
         except InvalidInput as error:
             report.note(place, error.message)
         else:
-            yield place, draft
+            yield place, digested(draft, memory) if importer.edited and draft.key else draft, memory.content
+
+
+def _key(importer: Importer, key: str | None, origin: str, scope: Scope) -> str | None:
+    """What an entry is known by here; the place in a file says nothing where the file itself has none that lasts."""
+    if importer.keys == "ids" or key is None:
+        return key
+    if importer.keys == "places" and not origin:
+        return None
+    return f"{importer.name}:{named(origin if importer.keys == 'places' else '', scope.project, scope.session, key)}"
 
 
 def _is_own(head: str) -> bool:

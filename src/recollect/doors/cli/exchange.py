@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 READABLE = (".md", ".markdown", ".txt", ".json", ".jsonl")
 ARCHIVED = ("conversations", "memories")
-COUNTS = ("added", "merged", "skipped", "redacted", "links", "problem_count")
+COUNTS = ("added", "updated", "merged", "skipped", "redacted", "links", "problem_count")
 PROBLEMS_TOLD = 5
 MAX_FILES = 100_000
 
@@ -59,6 +59,8 @@ class Part:
     name: str
     size: int
     raw: io.BufferedIOBase
+    origin: str = ""
+    """Where the file is, if it is one that stays: notes there are changed when they have been edited."""
     found: bool = False
     """Nobody named it, it lay in a folder or an archive: if it cannot be read, that is no failure."""
 
@@ -82,7 +84,8 @@ def import_memories(
     """Read our own JSON lines, Markdown, text, or what ChatGPT, Claude, Claude Code, mem0 and others export.
 
     Memories of your own making are JSON objects with `content` and any fields of a memory, in a list or one a line.
-    Twice is the same as once: what is known already is skipped, what was forgotten stays forgotten.
+    Twice is the same as once: what is known already is skipped, what was forgotten stays forgotten. Sections of notes
+    that were edited since, and memories that Claude or mem0 changed, are changed in place.
     """
     run = current(ctx)
     scope = options.scope_of(namespace, project, session)
@@ -124,6 +127,7 @@ def _read(
 
 
 def _imported(run: Session, engine: Engine, part: Part, format: str | None, scope: Any) -> ImportReport:
+    from recollect import recollection
     from recollect.identity import new_id
     from recollect.importers import import_source
 
@@ -139,6 +143,8 @@ def _imported(run: Session, engine: Engine, part: Part, format: str | None, scop
             policy=engine.policy,
             format=format,
             scope=scope,
+            origin=part.origin,
+            changed=lambda id: recollection.forget(engine.settings.recollections, [id]),
             progress=lambda _entries: advance(part.raw.tell(), part.size),
         )
 
@@ -161,11 +167,11 @@ def _parts(source: str) -> Iterator[Part]:
         if not files:
             raise NotFound(f"there is nothing to read in {path}", f"it reads {', '.join(READABLE)}")
         for one in files[:MAX_FILES]:
-            yield Part(str(one.relative_to(path)), one.stat().st_size, one.open("rb"), found=True)
+            yield Part(str(one.relative_to(path)), one.stat().st_size, one.open("rb"), str(one.resolve()), found=True)
     elif zipfile.is_zipfile(path):
         yield from _archived(path)
     else:
-        yield Part(path.name, path.stat().st_size, path.open("rb"))
+        yield Part(path.name, path.stat().st_size, path.open("rb"), str(path.resolve()))
 
 
 def _is_visible(file: Path, folder: Path) -> bool:
@@ -180,7 +186,9 @@ def _archived(path: Path) -> Iterator[Part]:
         if not wanted:
             raise InvalidInput(f"{path} holds no conversations.json", "unpack it and import the files", "SOURCE")
         for one in wanted:
-            yield Part(f"{path.name}/{one.filename}", one.file_size, cast(Any, archive.open(one)), len(wanted) > 1)
+            yield Part(
+                f"{path.name}/{one.filename}", one.file_size, cast(Any, archive.open(one)), found=len(wanted) > 1
+            )
 
 
 def _tell(run: Session, reports: list[tuple[str, ImportReport]], totals: dict[str, int]) -> None:
