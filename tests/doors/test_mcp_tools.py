@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,30 @@ def test_long_texts_are_cut_in_lists_and_whole_when_expanded(engine: Engine) -> 
         assert (await at.call("memory_expand", id=stored.id))["content"] == text
         shown = await at.text("memory_expand", id=stored.id)
         assert shown.count("\n| line of the story") == 500
+
+    visit(build_server(engine), work)
+
+
+def test_a_very_long_text_is_sent_once_and_page_by_page(engine: Engine) -> None:
+    text = "".join(f"line {number} of the story\n" for number in range(3000))
+    stored = engine.remember(text)
+
+    async def work(at: Visit) -> None:
+        found = await at.result("memory_expand", id=stored.id)
+        assert len(found.model_dump_json()) < views.WHOLE_CHARACTERS * 1.5
+        read, offset = "", 0
+        while offset is not None:
+            page = await at.call("memory_expand", id=stored.id, offset=offset)
+            read, offset = read + page["content"], page.get("next_offset")
+            assert page.get("truncated", False) == (offset is not None)
+        assert read == text
+        shown = await at.text("memory_expand", id=stored.id)
+        offset = int(re.findall(r"offset (\d+)", shown)[-1])
+        seen = shown[: shown.index("\n" + FENCE_CLOSE)]
+        assert offset == views.SHOWN_CHARACTERS and seen.endswith(text[:offset].splitlines()[-1])
+        following = await at.text("memory_expand", id=stored.id, offset=offset)
+        assert f"\n| {text[offset:].splitlines()[0]}\n" in following
+        assert "3 characters" in await at.refused("memory_expand", id=engine.remember("end").id, offset=4)
 
     visit(build_server(engine), work)
 

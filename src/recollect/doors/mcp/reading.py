@@ -43,6 +43,7 @@ ContextText = Annotated[
 ]
 Budget = Annotated[int, Field(ge=100, le=100_000, description="How many tokens the block may have at most.")]
 PageSize = Annotated[int, Field(ge=1, le=200, description="How many memories per page.")]
+Offset = Annotated[int, Field(ge=0, description="Where in the text to begin: next_offset of the page before.")]
 Cursor = Annotated[str | None, Field(description="next_cursor of the page before.")]
 
 
@@ -123,18 +124,19 @@ class Reading:
         }
         return views.result(document, rendered or _nothing(answer))
 
-    def memory_expand(self, id: given.Id) -> Annotated[CallToolResult, results.ExpandResult]:
+    def memory_expand(self, id: given.Id, offset: Offset = 0) -> Annotated[CallToolResult, results.ExpandResult]:
         """Show one memory in full, with all its fields, its links and the memories they lead to.
 
         Use it when a search result was cut, or to see what supersedes, resolves or belongs to a memory.
+        A very long text comes in pages.
         """
         self._door.own(id)
         found = self._door.engine.expand(id)
         seen = Expanded(views.visible(found.memory), found.links, tuple(views.visible(one) for one in found.neighbours))
-        document = wire.expanded_to_dict(seen)
+        content, text = views.page(seen.memory, offset)
+        document = {**wire.expanded_to_dict(seen), **content}
         document["neighbours"] = [views.shortened(one) for one in document["neighbours"]]
         arrows = "\n".join(f"{one.source} {one.type} {one.target}" for one in found.links)
-        text = views.fenced_whole(seen.memory)
         if seen.neighbours:
             text += f"\nNeighbours:\n{views.fenced_memories(seen.neighbours)}"
         return views.result(document, f"{text}\nLinks:\n{arrows}" if arrows else text)

@@ -128,6 +128,7 @@ class LinkResult(TypedDict):
 
 @open_shape
 class ExpandResult(MemoryShape):
+    next_offset: NotRequired[Annotated[int, Field(description="Give it as `offset` for what follows in the text.")]]
     links: list[LinkResult]
     neighbours: Annotated[list[MemoryShape], Field(description="The memories at the other ends of the links.")]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
+from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Memory
 from recollect.domain.question import Question
 from recollect.domain.recall import Recall, RecallHit
@@ -17,6 +18,8 @@ from recollect.stages.tokens import estimate, snippet
 
 SHOWN_CHARACTERS = 2000
 """Of one memory in a list; memory_expand shows all of it."""
+WHOLE_CHARACTERS = 20_000
+"""Of one memory at once."""
 FRAME = "\n".join([rendering.FENCE_OPEN, rendering.FENCE_NOTE, rendering.HEADING, rendering.FENCE_CLOSE])
 WITHHELD = "(sensitive: not shown to models; people read it with `recollect show`)"
 
@@ -41,6 +44,20 @@ def shortened(document: dict[str, Any]) -> dict[str, Any]:
     if len(content) <= SHOWN_CHARACTERS:
         return document
     return {**document, "content": content[: SHOWN_CHARACTERS - 1].rstrip() + "…", "truncated": True}
+
+
+def page(memory: Memory, offset: int) -> tuple[dict[str, Any], str]:
+    """A memory's text from a place on, for programs and for models: what does not fit one page is not sent twice."""
+    text = memory.content
+    if offset and offset >= len(text):
+        raise InvalidInput(f"the text has {len(text)} characters", "give next_offset as it was told", "offset")
+    end = offset + WHOLE_CHARACTERS
+    if end >= len(text):
+        return {"content": text[offset:]}, fenced_whole(replace(memory, content=text[offset:]))
+    told = offset + SHOWN_CHARACTERS
+    shown = fenced_whole(replace(memory, content=text[offset:told]))
+    more = f"More: the text goes on in the structured content; here, call again with offset {told}."
+    return {"content": text[offset:end], "truncated": True, "next_offset": end}, f"{shown}\n{more}"
 
 
 def fenced_recall(answer: Recall) -> str:
@@ -81,7 +98,7 @@ def fenced_memories(memories: Iterable[Memory]) -> str:
 
 
 def fenced_whole(memory: Memory) -> str:
-    """One memory in full: its lines are kept, and each is marked as quoted."""
+    """A memory's text as it stands: its lines are kept, and each is marked as quoted."""
     frame = _fenced([RecallHit(1, replace(memory, content="in full below:"), 0.0)], "## Memory").splitlines()
     return "\n".join([*frame[:-1], *(f"| {one}" for one in rendering.disarmed(memory.content).splitlines()), frame[-1]])
 
