@@ -155,7 +155,8 @@ def test_the_hash_follows_the_data(tiny: Path) -> None:
     [
         ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{nonsense\n', "corpus.jsonl:2"),
         ("queries.jsonl", "[1]\n", "queries.jsonl:1"),
-        ("corpus.jsonl", '{"text": "x"}\n', "_id"),
+        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"text": "x"}\n', "corpus.jsonl: entry 2"),
+        ("queries.jsonl", '{"_id": " ", "text": "x"}\n', "queries.jsonl: entry 1"),
         ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": "1", "text": "y"}\n', "twice"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 a1 1\n", "test.tsv:2"),
         ("haystacks.jsonl", '{"query": "q1"}\n', "haystacks.jsonl"),
@@ -164,6 +165,13 @@ def test_the_hash_follows_the_data(tiny: Path) -> None:
 def test_what_is_wrong_is_named_with_its_place(tiny: Path, file: str, text: str, place: str) -> None:
     (tiny / file).write_text(text, encoding="utf-8")
     with pytest.raises(InvalidInput, match=place.replace(".", r"\.")):
+        datasets.load(tiny)
+
+
+@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "haystacks.jsonl"])
+def test_what_is_not_utf_8_is_named(tiny: Path, file: str) -> None:
+    (tiny / file).write_bytes('{"_id": "café"}\n'.encode("latin-1"))
+    with pytest.raises(InvalidInput, match=f"{file.replace('.', chr(92) + '.')} is not UTF-8"):
         datasets.load(tiny)
 
 

@@ -55,6 +55,12 @@ def test_the_same_as_ir_measures_says(relevant: dict[str, int], ranking: list[st
     assert found.means()["all@10"] == float(set(relevant) <= set(ranking[:10]))
 
 
+def test_any_text_may_be_the_id_of_a_question() -> None:
+    ids = ("a\0b", "a\0c", "\ud800", "")
+    found = measures.score({id: {"x": 1} for id in ids}, {id: ["x"] for id in ids[1:]})
+    assert found.ids == ids and found.of("mrr@10").tolist() == [0, 1, 1, 1]
+
+
 def test_no_questions_give_no_means() -> None:
     assert measures.score({}, {}).means() == {}
     assert significance.estimates(np.zeros((0, 3))) == []

@@ -33,6 +33,9 @@ def judged(tiny: Path, text: str) -> dict[str, Any]:
         "query-id\tcorpus-id\tscore\r\nq1\ta1\t1\r\n\r\nq2\ta6\t1.0\r\n",
         "\ufeffquery_id\tdoc_id\trelevance\nq1\ta1\t1\nq2\ta6\t1\n\t\t\n",
         " q1\ta1 \t1\nq2\ta6\t1\nq2\ta2\t0\nq3\ta3\t-1\n",
+        "q1\tQ0\ta1\t1\nq2\t0\ta6\t1\n",
+        "topic\titeration\tdocument\trelevance\nq1\t0\ta1\t1\nq2\t0\ta6\t1\t\n",
+        "q1\ta1\t0.5\nq2\ta6\t0.01\nq2\ta2\t-0.5\n",
     ],
 )
 def test_judgements_are_read_however_they_are_written(tiny: Path, text: str) -> None:

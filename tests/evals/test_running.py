@@ -14,7 +14,7 @@ from recollect.evals.judging import Plan
 from recollect.evals.results import plain
 from recollect.evals.running import evaluate, macro
 from recollect.evals.systems import BASELINES, System, system, voting_lists
-from tests.evals.conftest import CORPUS, Opened, write_set
+from tests.evals.conftest import CORPUS, QUERIES, Opened, write_set
 
 BALANCED = System("balanced", "balanced")
 LEXICAL = system("lexical", {}, None)
@@ -34,6 +34,15 @@ def test_strata_and_what_stands_apart(bench: Bench) -> None:
     assert result.measures["recall@5"].mean == pytest.approx(result.scores.of("recall@5").mean())
     assert result.bytes > 0 and result.tokens["mean"] > 0 and result.degraded == 0
     assert set(result.milliseconds) >= {"p50", "p95", "p99", "stages"} and "fusion" in result.milliseconds["stages"]
+
+
+def test_a_sample_holds_judged_questions_only(opened: Opened, tmp_path: Path) -> None:
+    others = [{"_id": f"train{n}", "text": "never judged"} for n in range(50)]
+    cases = opened(write_set(tmp_path / "set", CORPUS, [*others, *QUERIES]), limit_queries=3)
+    assert [(case.id, case.kind) for case in cases.cases] == [
+        ("q1", "counted"), ("q2", "counted"), ("q4", "unanswerable"),
+    ]  # fmt: skip
+    assert (cases.facts["questions"], cases.facts["unjudged"]) == (3, 51)
 
 
 def test_the_ranking_is_deep_while_the_block_is_as_shipped(bench: Bench) -> None:

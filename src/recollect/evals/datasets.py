@@ -13,12 +13,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TextIO, TypeVar, cast
 
 from recollect.domain.errors import InvalidInput, NotFound
 from recollect.evals.moments import moment
@@ -96,8 +98,8 @@ def load(folder: Path) -> Dataset:
     if not every:
         raise NotFound(f"{folder / 'qrels'} holds no .tsv file", "put the judgements there: query-id, corpus-id, score")
     judgements = [one for one in every if one.name == TEST] or every
-    every_document = [_document(entry) for entry in json_lines(folder / "corpus.jsonl")]
-    entries = list(json_lines(folder / "queries.jsonl"))
+    every_document = [_document(entry) for entry in _entries(folder / "corpus.jsonl")]
+    entries = _entries(folder / "queries.jsonl")
     everything, apart = _scoped(_distinct(every_document, folder / "corpus.jsonl"), entries)
     documents = tuple(in_order([one for one in everything if one.content.strip()]))
     relevant, unknown = _judgements(judgements, {one.id for one in documents})
@@ -194,7 +196,7 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file, one a line; blank lines are passed over."""
     if not path.is_file():
         raise NotFound(f"there is no file {path}", "check the path")
-    with path.open(encoding="utf-8-sig") as file:
+    with _text_of(path) as file:
         for number, line in enumerate(file, start=1):
             if number > MAX_ENTRIES:
                 raise InvalidInput(f"{path} has more than {MAX_ENTRIES} lines", "split the data set")
@@ -207,6 +209,24 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(entry, dict):
                 raise InvalidInput(f"{path}:{number} is not an object", "one JSON object on each line")
             yield cast(dict[str, Any], entry)
+
+
+@contextmanager
+def _text_of(path: Path) -> Generator[TextIO]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            yield file
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is not UTF-8", "save it as UTF-8") from None
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file, each with an id."""
+    found = list(json_lines(path))
+    for number, entry in enumerate(found, start=1):
+        if not _id(entry):
+            raise InvalidInput(f"{path}: entry {number} has no _id", "every document and every question needs one")
+    return found
 
 
 def hash_of(files: Sequence[Path]) -> str:
@@ -304,13 +324,13 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
     relevant: dict[str, dict[str, int]] = {}
     unknown = 0
     for path in files:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with _text_of(path) as file:
             for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
                 if not "".join(row).strip() or (number == 1 and _is_header(row)):
                     continue
                 try:
-                    query, document, grade = row[0].strip(), row[1].strip(), int(float(row[2]))
-                except (IndexError, ValueError, OverflowError):
+                    query, document, grade = _judgement(row)
+                except (ValueError, OverflowError):
                     hint = "each line is query-id, corpus-id and score, separated by tabs"
                     raise InvalidInput(f"{path}:{number} is no judgement", hint) from None
                 if grade > 0 and document in known:
@@ -319,9 +339,16 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
     return relevant, unknown
 
 
+def _judgement(row: Sequence[str]) -> tuple[str, str, int]:
+    """Question, document and grade, part of one counted as a whole; TREC's files say nothing in a second column."""
+    cells = "\t".join(row).rstrip().split("\t")
+    query, document, grade = (cells[0], *cells[2:]) if len(cells) == 4 else cells
+    return query.strip(), document.strip(), math.ceil(float(grade))
+
+
 def _is_header(row: Sequence[str]) -> bool:
     """Names of columns, whatever they are called: no grade is a word."""
-    return len(row) == 3 and not any(sign.isdigit() for sign in row[2])
+    return len(row) in (3, 4) and not any(sign.isdigit() for sign in row[-1])
 
 
 def _haystacks(path: Path, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
@@ -351,9 +378,7 @@ def _metadata(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _id(entry: Mapping[str, Any]) -> str:
     value = entry.get("_id", entry.get("id"))
-    if value is None or value == "":
-        raise InvalidInput("an entry has no _id", "every document and every question needs one")
-    return str(value).strip()
+    return "" if value is None else str(value).strip()
 
 
 def _name(value: Any) -> str | None:

@@ -63,13 +63,17 @@ def score(
         return Scores((), names, np.zeros((0, len(names))))
     measures = _measures(ks)
     values = np.zeros((len(ids), len(names)))
-    rows = {id: row for row, id in enumerate(ids)}
-    # ir-measures sorts by score: ranks become falling numbers, so that the order given is the order judged.
-    run = {id: {one: float(-place) for place, one in enumerate(rankings.get(id, ()))} for id in ids}
-    qrels = {id: dict(grades) for id, grades in relevant.items()}
+    # ir-measures sorts by score: ranks become falling numbers, so that the order given is the order judged. It reads
+    # ids as C does, and some sets have ids that C cannot read: questions go by their number.
+    run = {
+        str(row): {one: float(-place) for place, one in enumerate(rankings[id])}
+        for row, id in enumerate(ids)
+        if rankings.get(id)
+    }
+    qrels = {str(row): dict(relevant[id]) for row, id in enumerate(ids)}
     columns = {measure: names.index(name) for name, measure in measures.items()}
-    for metric in _ir_measures().iter_calc(list(columns), qrels, {id: hits for id, hits in run.items() if hits}):
-        values[rows[metric.query_id], columns[metric.measure]] = metric.value
+    for metric in _ir_measures().iter_calc(list(columns), qrels, run):
+        values[int(metric.query_id), columns[metric.measure]] = metric.value
     for k in ks:
         values[:, names.index(f"all@{k}")] = values[:, names.index(f"recall@{k}")] >= 1 - EXACT
     return Scores(ids, names, values)

@@ -41,7 +41,8 @@ def public(folder: Path, source: Source, progress: Progress | None = None) -> Ge
     store, places = building.prepared(
         dataset, embedder, source.settings, source.cache, rebuild=source.rebuild, progress=progress
     )
-    queries = datasets.sampled(dataset.queries, source.limit_queries)
+    judged = [one for one in dataset.queries if one.kind != "unjudged"]
+    queries = datasets.sampled(judged, source.limit_queries)
     if source.swapped:
         queries = [*queries, *datasets.swapped(replace(dataset, queries=tuple(queries)))]
     if source.contrasted:
@@ -53,7 +54,7 @@ def public(folder: Path, source: Source, progress: Progress | None = None) -> Ge
         "empty_documents": dataset.empty,
         "unknown_judgements": dataset.unknown_judgements,
         "questions": len(queries),
-        "unjudged": sum(case.kind == "unjudged" for case in cases),
+        "unjudged": len(dataset.queries) - len(judged),
         "aside": sum(case.kind == "aside" for case in cases),
         "embedder": embedder.id if embedder is not None else None,
         "note": "; ".join([*([note] if note else []), *datasets.remarks(dataset)]),
