@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -209,12 +209,46 @@ def test_of_a_private_store_only_totals_are_written(cli: Cli, tmp_path: Path) ->
     assert [secret for secret in secrets if secret.lower() in printed.lower()] == []
 
 
-def test_questions_that_name_unknown_memories_are_told(cli: Cli, tmp_path: Path) -> None:
+def own_run(cli: Cli, tmp_path: Path, *entries: dict[str, Any], more: Sequence[object] = (), code: int = 0) -> Any:
+    """The document of a run on a store of one memory; ID in an entry stands for its id."""
     store, questions = tmp_path / "own.db", tmp_path / "q.jsonl"
-    cli("--store", store, "remember", "A thing")
-    questions.write_text('{"query": "thing", "relevant": {"gone": 2}}\n', encoding="utf-8")
-    found = document(cli("--store", store, "eval", "run", "--questions", questions, "--json"))
-    assert found["results"][0]["data"]["unknown_judgements"] == 1
+    id = document(cli("--store", store, "remember", "The wombat sleeps", "--json"))["id"]
+    lines = "".join(json.dumps(one) + "\n" for one in entries)
+    questions.write_text(lines.replace("ID", id), encoding="utf-8")
+    return document(cli("--store", store, "eval", "run", "--questions", questions, *more, "--json", code=code))
+
+
+def test_questions_that_nobody_can_answer_are_told(cli: Cli, tmp_path: Path) -> None:
+    data = own_run(
+        cli,
+        tmp_path,
+        {"query": "thing", "relevant": {"gone": 2}},
+        {"query": "wombat", "relevant": ["ID"], "namespace": "other"},
+        {"query": "wombat", "relevant": ["ID"]},
+    )["results"][0]["data"]
+    assert data["unknown_judgements"] == 1
+    assert data["note"].startswith("1 relevant ids are not in the store; 1 questions are asked in another namespace")
+
+
+def test_a_sample_of_own_questions_is_spread_over_them(cli: Cli, tmp_path: Path) -> None:
+    entries = [{"query": "wombat", "relevant": ["ID"], "stratum": n // 3} for n in range(9)]
+    found = own_run(
+        cli, tmp_path, {"query": "unjudged"}, *entries, {"query": "x", "relevant": []}, more=("--limit-queries", 3)
+    )
+    (result,) = found["results"]
+    assert {name: one["questions"] for name, one in result["strata"].items()} == {"0": 1, "1": 1, "2": 1}
+    assert (result["data"]["questions"], result["data"]["unjudged"]) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"now": "soon"}, {"namespace": ["a"]}, {"project": {}}, {"session": 1.5}, {"stratum": []}]
+)
+def test_what_an_own_question_cannot_be_is_named_with_its_entry(
+    cli: Cli, tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    entry = {"query": "wombat", "relevant": ["ID"]}
+    error = own_run(cli, tmp_path, entry, {**entry, **wrong}, code=2)["error"]
+    assert f"entry 2: {next(iter(wrong))}" in error["message"]
 
 
 def test_a_private_run_leaves_the_store_as_it_was(cli: Cli, tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from recollect.domain.memory import DEFAULT_NAMESPACE, Scope
 from recollect.engine import Engine
 from recollect.evals import datasets
 from recollect.evals.datasets import Dataset, Kind, Query
+from recollect.evals.moments import moment
 from recollect.evals.vectors import RememberingEmbedder
 from recollect.ports import Embedder
 from recollect.settings import Settings
-from recollect.writing import as_moment
 
 NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._/-]{0,127}")
 PATIENCE_MS = 60_000.0
@@ -123,17 +123,28 @@ def own_cases(questions: Path, now: datetime) -> list[Case]:
     for number, entry in enumerate(datasets.json_lines(questions), start=1):
         if number > MAX_CASES:
             raise InvalidInput(f"{questions} has more than {MAX_CASES} questions", "split the file")
-        text = entry.get("query")
+        text, place = entry.get("query"), f"{questions}: entry {number}"
         if not isinstance(text, str) or not text.strip():
-            raise InvalidInput(f"{questions}: entry {number} has no query", 'use {"query": "…", "relevant": ["id"]}')
-        relevant = _grades(entry.get("relevant"), f"{questions}: entry {number}")
+            raise InvalidInput(f"{place} has no query", 'use {"query": "…", "relevant": ["id"]}')
+        relevant = _grades(entry.get("relevant"), place)
         answerable = entry.get("answerable") is not False
         kind: Kind = ("counted" if relevant else "unjudged") if answerable else "unanswerable"
-        scope = Scope(entry.get("namespace") or DEFAULT_NAMESPACE, entry.get("project"), entry.get("session"))
-        asked = as_moment(str(entry["now"])) if entry.get("now") else now
-        stratum = entry.get("stratum", entry.get("category"))
-        cases.append(Case(str(number), text, kind, stratum, scope, asked, relevant=relevant))
+        namespace, project, session, stratum, category = (
+            _name(entry, name, place) for name in ("namespace", "project", "session", "stratum", "category")
+        )
+        scope = Scope(namespace or DEFAULT_NAMESPACE, project, session)
+        asked = moment(entry["now"]) if entry.get("now") else now
+        if asked is None:
+            raise InvalidInput(f"{place}: now is not a time", "write it like 2026-05-01T12:00:00Z")
+        cases.append(Case(str(number), text, kind, stratum or category, scope, asked, relevant=relevant))
     return cases
+
+
+def _name(entry: Mapping[str, Any], name: str, place: str) -> str | None:
+    value = entry.get(name)
+    if value is None or isinstance(value, str | int):
+        return None if value is None else str(value)
+    raise InvalidInput(f"{place}: {name} must be text", f'such as "{name}": "a name"')
 
 
 def chosen_embedder(settings: Settings, name: str | None) -> tuple[Embedder | None, str]:

@@ -69,7 +69,9 @@ def public(folder: Path, source: Source, progress: Progress | None = None) -> Ge
 @contextmanager
 def own(questions: Path, source: Source, now: datetime) -> Generator[Bench]:
     """The user's own store with a file of questions. Nothing but totals is kept, vectors of questions included."""
-    cases = benches.own_cases(questions, now)[: source.limit_queries]
+    every = benches.own_cases(questions, now)
+    judged = [case for case in every if case.kind != "unjudged"]
+    cases = datasets.sampled(judged, source.limit_queries)
     if not any(case.relevant for case in cases):
         raise InvalidInput(
             "no question names a relevant memory", 'use {"query": "…", "relevant": ["id"]}', "--questions"
@@ -77,21 +79,30 @@ def own(questions: Path, source: Source, now: datetime) -> Generator[Bench]:
     embedder, note = benches.chosen_embedder(source.settings, source.embedder)
     facts: dict[str, Any] = {
         "questions": len(cases),
-        "unjudged": sum(case.kind == "unjudged" for case in cases),
+        "unjudged": len(every) - len(judged),
         "embedder": embedder.id if embedder is not None else None,
-        "note": note,
     }
     with benches.opened(
         source.settings.store, source.settings, cases, facts, embedder, name=benches.OWN, private=True
     ) as bench:  # fmt: skip
-        known = {
-            one.id for one in bench.engine.store.records.fetch(sorted({id for case in cases for id in case.relevant}))
-        }
-        missing = sum(id not in known for case in cases for id in case.relevant)
+        wanted = sorted({id for case in cases for id in case.relevant})
+        homes = {one.id: one.scope.namespace for one in bench.engine.store.records.fetch(wanted)}
+        missing = sum(id not in homes for case in cases for id in case.relevant)
+        lost = sum(
+            any(homes.get(id, case.scope.namespace) != case.scope.namespace for id in case.relevant) for case in cases
+        )
         waiting = bench.engine.embedding_progress()
+        unembedded = waiting.pending + waiting.failed if waiting is not None else None
+        told = [
+            note,
+            f"{missing} relevant ids are not in the store" if missing else "",
+            f"{lost} questions are asked in another namespace than that of their memories" if lost else "",
+            f"{unembedded} memories have no embedding yet: run `recollect upkeep`" if unembedded else "",
+        ]
         more = {
             "documents": bench.engine.stats().memories,
             "unknown_judgements": missing,
-            "waiting_for_embedding": waiting.pending + waiting.failed if waiting is not None else None,
+            "waiting_for_embedding": unembedded,
+            "note": "; ".join(one for one in told if one),
         }
         yield replace(bench, facts={**facts, **more})

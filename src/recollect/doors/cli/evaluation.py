@@ -309,12 +309,13 @@ def _benches(
 
     if bool(folders) == bool(questions):
         raise typer.BadParameter("give either --data or --questions", param_hint="--data")
-    if questions:
-        yield stack.enter_context(sources.own(Path(questions).expanduser(), source, datetime.now(UTC)))
-        return
-    for folder in _sets(folders):
-        with run.progress(one_line(folder.name, 30)) as advance:
-            opening = sources.public(folder, source, lambda _what, done, total, go=advance: go(done, total))
+    for place in [Path(questions).expanduser()] if questions else _sets(folders):
+        with run.progress(one_line(place.name, 30)) as advance:
+            opening = (
+                sources.own(place, source, datetime.now(UTC))
+                if questions
+                else sources.public(place, source, lambda _what, done, total, go=advance: go(done, total))
+            )
             bench = stack.enter_context(opening)
         if bench.facts["note"]:
             run.note(f"{bench.name}: {bench.facts['note']}")
