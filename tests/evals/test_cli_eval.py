@@ -68,6 +68,28 @@ def test_a_folder_of_sets_is_all_of_them(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.covers("prior.eval")
+def test_sets_of_one_name_are_told_apart_and_the_same_set_counts_once(cli: Cli, tmp_path: Path) -> None:
+    corpus = [{"_id": "a1", "text": "The ferry leaves."}, {"_id": "a2", "text": "The ferry is blue."}]
+    hard = write_set(tmp_path / "hard" / "dev", corpus, [{"_id": "q", "text": "zebra"}], [("q", "a2", 1)])
+    easy = write_set(tmp_path / "easy" / "dev", corpus, [{"_id": "q", "text": "blue"}], [("q", "a2", 1)])
+    given = ("--data", hard, "--data", easy, "--data", tmp_path / "easy", "--data", hard, "--json")
+    profiles = ("-P", "lexical", "-P", "lexical")
+    found = document(cli("eval", "run", *given, *profiles))
+    means = {one["data"]["name"]: one["measures"]["recall@5"]["mean"] for one in found["results"]}
+    assert len(found["results"]) == 2 and means == {"hard/dev": 0.0, "easy/dev": 1.0}
+    found = document(cli("eval", "sweep", *given, "-P", "lexical", "--set", "legs.lexical.limit=1,9"))
+    for one in (found["unchanged"], *found["combinations"]):
+        assert set(one["sets"]) == {"hard/dev", "easy/dev"} and one["macro"]["recall@5"] == 0.5
+
+
+def test_profiles_of_one_name_are_told_apart(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    own = tmp_path / "two-stage.toml"
+    own.write_text('extends = "two-stage"\ndescription = "mine"\n[legs.lexical]\nweight = 0\n', encoding="utf-8")
+    found = document(cli("eval", "run", tiny, "-P", "two-stage", "-P", own, "-P", own, "--json"))
+    assert list(found["macro"]) == ["two-stage", "two-stage (2)"]
+    assert document(cli("eval", "compare", "two-stage", own, tiny, "--json"))["second"] == "two-stage (2)"
+
+
 def test_sweep_sorts_by_the_macro_average(cli: Cli, tiny: Path, tmp_path: Path) -> None:
     arguments = ("--data", tiny, "-P", "live-weights", "--set", "fusion.k=1,60", "--set", "legs.lexical.weight=0,1,5")
     found = document(cli("eval", "sweep", *arguments, "--by", "mrr@10", "--out", tmp_path / "out", "--json"))
@@ -273,6 +295,8 @@ def test_a_private_run_leaves_the_store_as_it_was(cli: Cli, tmp_path: Path) -> N
         (("sweep", "TINY"), 2),
         (("sweep", "TINY", "--set", "fusion.nothing=1,2"), 2),
         (("sweep", "TINY", "--set", "fusion.k=1", "--by", "speed"), 2),
+        (("sweep", "TINY", "--set", "fusion.k=1", "--set", "fusion.k=2", "-P", "two-stage"), 2),
+        (("sweep", "TINY", "--set", "limit=1,2"), 2),
         (("sweep", "TINY", "-P", "bm25", "--set", "fusion.k=1"), 2),
         (("report", "nowhere"), 1),
         (("strata", "--out", "TINY"), 2),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,8 +33,21 @@ class Source:
     rebuild: bool = False
 
 
+def names(folders: Sequence[Path]) -> list[str]:
+    """Each set by the name of its folder, with those of the folders around it where others are called the same."""
+    every = [one.resolve().parts for one in folders]
+    return [
+        "/".join(
+            next(parts[-n:] for n in range(1, len(parts) + 1) if sum(parts[-n:] == one[-n:] for one in every) == 1)
+        )
+        for parts in every
+    ]
+
+
 @contextmanager
-def public(folder: Path, source: Source, progress: Progress | None = None) -> Generator[Bench]:
+def public(
+    folder: Path, source: Source, progress: Progress | None = None, name: str | None = None
+) -> Generator[Bench]:  # fmt: skip
     """A data set, its store built or found in the cache."""
     dataset = datasets.load(folder)
     embedder, note = benches.chosen_embedder(source.settings, source.embedder)
@@ -61,7 +74,7 @@ def public(folder: Path, source: Source, progress: Progress | None = None) -> Ge
     }
     vectors = None if embedder is None else file_of(source.cache / "vectors", embedder.id)
     with benches.opened(
-        str(store), source.settings, cases, facts, embedder, name=dataset.name, vectors=vectors
+        str(store), source.settings, cases, facts, embedder, name=name or dataset.name, vectors=vectors
     ) as bench:  # fmt: skip
         yield bench
 

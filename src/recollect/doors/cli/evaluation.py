@@ -116,7 +116,7 @@ def run_eval(
     run = current(ctx)
     plan, source = _plan(k, seed), _source(run, cache, embedder, limit_queries)
     source = replace(source, swapped=swapped, rebuild=rebuild)
-    systems = [_system(run, name) for name in profile or [run.settings.profile]]
+    systems = _systems(run, list(dict.fromkeys(profile or [run.settings.profile])))
     with ExitStack() as stack:
         found = [
             _measured(run, bench, system, plan, ablate=ablate, typos=typos)
@@ -149,9 +149,7 @@ def sweep(
     from recollect.evals import results, variations
 
     run = current(ctx)
-    grid = {path: _values(text) for path, text in options.pairs(sets, "--set")}
-    if not grid:
-        raise typer.BadParameter("nothing to sweep: such as --set fusion.k=1,10,60", param_hint="--set")
+    grid = _grid(sets)
     plan = replace(_plan(k, seed), as_shipped=False)
     _check_measure(by, plan)
     system = _system(run, profile or run.settings.profile)
@@ -185,7 +183,7 @@ def compare(
 
     run = current(ctx)
     plan, source = _plan(k, seed), _source(run, cache, embedder, limit_queries)
-    systems = [_system(run, name) for name in (first, second)]
+    systems = _systems(run, (first, second))
     pairs: list[tuple[Result, Result, Mapping[str, Any]]] = []
     with ExitStack() as stack:
         for bench in _benches(run, stack, [*(data or []), *(more or [])], questions, source):
@@ -309,12 +307,13 @@ def _benches(
 
     if bool(folders) == bool(questions):
         raise typer.BadParameter("give either --data or --questions", param_hint="--data")
-    for place in [Path(questions).expanduser()] if questions else _sets(folders):
-        with run.progress(one_line(place.name, 30)) as advance:
+    places = [Path(questions).expanduser()] if questions else _sets(folders)
+    for place, name in zip(places, sources.names(places), strict=True):
+        with run.progress(one_line(name, 30)) as advance:
             opening = (
                 sources.own(place, source, datetime.now(UTC))
                 if questions
-                else sources.public(place, source, lambda _what, done, total, go=advance: go(done, total))
+                else sources.public(place, source, lambda _what, done, total, go=advance: go(done, total), name=name)
             )
             bench = stack.enter_context(opening)
         if bench.facts["note"]:
@@ -323,13 +322,13 @@ def _benches(
 
 
 def _sets(folders: Sequence[str]) -> list[Path]:
-    """Each folder, or the data sets in it."""
+    """Each folder, or the data sets in it; every set once."""
     found: list[Path] = []
     for name in folders:
         folder = Path(name).expanduser()
         inner = sorted(one.parent for one in folder.glob("*/corpus.jsonl"))
         found += inner if inner and not (folder / "corpus.jsonl").exists() else [folder]
-    return found
+    return list({one.resolve(): one for one in found}.values())
 
 
 def _measured(
@@ -390,6 +389,30 @@ def _system(run: Session, text: str) -> System:
     name, *given = text.split("@")
     chosen = {path: options.value_of(value) for path, value in options.pairs(given, "--profile")}
     return system(name, chosen, run.settings.profiles)
+
+
+def _systems(run: Session, texts: Sequence[str]) -> list[System]:
+    """Each under a name of its own: two files in different folders may share theirs."""
+    found: list[System] = []
+    for one in (_system(run, text) for text in texts):
+        again = sum(other.name.startswith(f"{one.name} (") or other.name == one.name for other in found)
+        found.append(replace(one, name=f"{one.name} ({again + 1})") if again else one)
+    return found
+
+
+def _grid(sets: Sequence[str] | None) -> dict[str, list[Any]]:
+    grid: dict[str, list[Any]] = {}
+    for path, text in options.pairs(sets, "--set"):
+        if path in grid:
+            raise typer.BadParameter(f"{path} is given twice: put its values behind commas", param_hint="--set")
+        if path == "limit":
+            raise typer.BadParameter(
+                "limit changes no ranking: --k chooses how deep it is measured", param_hint="--set"
+            )
+        grid[path] = _values(text)
+    if not grid:
+        raise typer.BadParameter("nothing to sweep: such as --set fusion.k=1,10,60", param_hint="--set")
+    return grid
 
 
 def _check_options(run: Session, system: System, point: Mapping[str, Any]) -> None:
