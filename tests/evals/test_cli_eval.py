@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from recollect.evals import results
 from tests.evals.conftest import CORPUS, write_set
 
 Cli = Callable[..., str]
@@ -298,6 +299,10 @@ def test_a_private_run_leaves_the_store_as_it_was(cli: Cli, tmp_path: Path) -> N
         (("sweep", "TINY", "--set", "fusion.k=1", "--set", "fusion.k=2", "-P", "two-stage"), 2),
         (("sweep", "TINY", "--set", "limit=1,2"), 2),
         (("sweep", "TINY", "-P", "bm25", "--set", "fusion.k=1"), 2),
+        (("run", "TINY", "--out", "TINY/corpus.jsonl"), 2),
+        (("sweep", "TINY", "--set", "fusion.k=1", "-P", "two-stage", "--out", "TINY/corpus.jsonl/in"), 2),
+        (("compare", "bm25", "dense", "TINY", "--out", "TINY/corpus.jsonl"), 2),
+        (("abstain", "TINY", "--out", "TINY/corpus.jsonl"), 2),
         (("report", "nowhere"), 1),
         (("strata", "--out", "TINY"), 2),
     ],
@@ -306,6 +311,34 @@ def test_wrong_requests_end_with_the_next_step(
     cli: Cli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = [str(tiny) if one == "TINY" else one for one in arguments]
+    given = [one.replace("TINY", str(tiny)) for one in arguments]
     error = document(cli("eval", *given, "--json", code=code))["error"]
     assert error["message"] and error["hint"]
+    assert not (tmp_path / "home" / "evals").exists(), "a wrong request is told before any work"
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "run.json"
+    results.put(target, "old")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "replace", interrupted)
+        results.put(target, "new")
+    assert target.read_text() == "old" and list(tmp_path.iterdir()) == [target]
+    results.put(target, "private", mode=0o600)
+    assert target.read_text() == "private" and target.stat().st_mode & 0o777 == 0o600
+    results.put(Path("/dev/null"), "nobody reads this")
+    assert Path("/dev/null").is_char_device()
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_any_text_may_be_an_id_in_what_is_written(cli: Cli, tmp_path: Path) -> None:
+    odd = {"_id": "\ud800", "text": "ferry", "metadata": {"category": "\udfff"}}
+    folder = write_set(tmp_path / "set", [{"_id": "a", "text": "The ferry leaves"}], [odd], [("q", "a", 1)])
+    (folder / "qrels" / "test.tsv").write_text("q\ta\t1\n")
+    (folder / "queries.jsonl").write_text(json.dumps({**odd, "_id": "q"}) + "\n")
+    cli("eval", "run", folder, "-P", "lexical", "--out", tmp_path / "out")
+    cli("eval", "report", tmp_path / "out", "--html", tmp_path / "page.html", "--markdown", tmp_path / "page.md")
+    assert "set" in (tmp_path / "page.md").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
@@ -134,8 +135,28 @@ def write(folder: Path, found: Mapping[str, Any]) -> Path:
     """`run.json`, `sweep.json` or `compare.json` in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{found['kind']}.json"
-    path.write_text(json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+    put(path, json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
     return path
+
+
+def put(path: Path, text: str, mode: int = 0o666) -> None:
+    """The whole text under its name, or nothing. What UTF-8 cannot carry is escaped, as JSON reads it."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
+        fresh = Path(folder) / path.name
+        fresh.touch(mode)
+        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
+        fresh.replace(path)
+
+
+def check_folder(folder: Path) -> None:
+    """Whether results can be written there later; nothing is made yet."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InvalidInput(f"{folder} cannot be a folder for results", "give one that can be written", "--out")
 
 
 def read(place: Path) -> list[dict[str, Any]]:

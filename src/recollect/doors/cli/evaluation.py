@@ -113,7 +113,7 @@ def run_eval(
     """
     from recollect.evals import results
 
-    run = current(ctx)
+    run = _started(ctx, out)
     plan, source = _plan(k, seed), _source(run, cache, embedder, limit_queries)
     source = replace(source, swapped=swapped, rebuild=rebuild)
     systems = _systems(run, list(dict.fromkeys(profile or [run.settings.profile])))
@@ -148,7 +148,7 @@ def sweep(
     """Every combination of options, sorted by the average over the sets, with what each changes and how surely."""
     from recollect.evals import results, variations
 
-    run = current(ctx)
+    run = _started(ctx, out)
     grid = _grid(sets)
     plan = replace(_plan(k, seed), as_shipped=False)
     _check_measure(by, plan)
@@ -181,7 +181,7 @@ def compare(
     """B minus A on the same questions: paired bootstrap with 95 % intervals, wins, ties and losses."""
     from recollect.evals import results, variations
 
-    run = current(ctx)
+    run = _started(ctx, out)
     plan, source = _plan(k, seed), _source(run, cache, embedder, limit_queries)
     systems = _systems(run, (first, second))
     pairs: list[tuple[Result, Result, Mapping[str, Any]]] = []
@@ -212,7 +212,7 @@ def abstain(
     """
     from recollect.evals import calibrating, results, significance
 
-    run = current(ctx)
+    run = _started(ctx, out)
     system, sown = _system(run, profile or run.settings.profile), significance.SEED if seed is None else seed
     source = replace(_source(run, cache, embedder, limit_queries), contrasted=True)
     samples: list[Sample] = []
@@ -244,7 +244,7 @@ def report(
     texts = {html: page.html(documents) if html else "", markdown: tables.markdown(documents)}
     written = [str(path) for path in texts if path is not None]
     for path in written:
-        Path(path).expanduser().write_text(texts[path], encoding="utf-8")
+        results.put(Path(path).expanduser(), texts[path])
     if run.json:
         found = [{"title": one.title, "columns": one.columns, "rows": one.rows} for one in tables.tables(documents)]
         run.emit({"written": written, "tables": found})
@@ -270,7 +270,7 @@ def strata(
 ) -> None:
     """Questions made from the store, for `eval run --questions`: exact, typo, multi-hop; paraphrases if provided."""
     from recollect.adapters import open_store
-    from recollect.evals import paraphrasing
+    from recollect.evals import paraphrasing, results
     from recollect.evals.strata import build
 
     run = current(ctx)
@@ -285,8 +285,7 @@ def strata(
         )
     finally:
         store.close()
-    target.touch(mode=0o600)
-    target.write_text("".join(json.dumps(one.line(), ensure_ascii=False) + "\n" for one in made), encoding="utf-8")
+    results.put(target, "".join(json.dumps(one.line(), ensure_ascii=False) + "\n" for one in made), mode=0o600)
     counts = {name: sum(one.stratum == name for one in made) for name in ("exact", "typo", "multi-hop", "paraphrase")}
     if run.json:
         run.emit({"path": str(target), "questions": len(made), "strata": counts})
@@ -297,6 +296,15 @@ def strata(
 
 
 # --- shared ---------------------------------------------------------------------------------------------------------
+
+
+def _started(ctx: typer.Context, out: str | None) -> Session:
+    """The session of a command that works long: where its results go must be right before it begins."""
+    from recollect.evals import results
+
+    if out is not None:
+        results.check_folder(Path(out).expanduser())
+    return current(ctx)
 
 
 def _benches(
