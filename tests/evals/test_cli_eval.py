@@ -181,6 +181,20 @@ def test_the_report_needs_nothing_but_itself(cli: Cli, tiny: Path, tmp_path: Pat
     assert document(cli("eval", "report", out, "--json"))["written"] == []
 
 
+def test_the_average_in_the_report_is_that_of_the_run(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    """A set measured in two runs counts once in each average, and one without counted questions in none."""
+    aside = [{"_id": "q", "text": "ferry", "metadata": {"category": "adversarial"}}]
+    other = write_set(tmp_path / "other", CORPUS, [{"_id": "q", "text": "zebra"}], [("q", "a1", 1)])
+    empty = write_set(tmp_path / "empty", CORPUS, aside, [("q", "a1", 1)])
+    places = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
+    for place, limit in zip(places, ("bm25", "lexical", "lexical"), strict=True):
+        found = document(cli("eval", "run", tiny, other, empty, "-P", "lexical", "-P", limit, "--json", "--out", place))
+        expected = f"{found['macro']['lexical']['recall@5']:.3f}"
+    rows = document(cli("eval", "report", *places, "--json"))["tables"][0]["rows"]
+    averages = [row[1:4] for row in rows if row[0] == "macro average" and row[1] == "lexical"]
+    assert averages == [["lexical", "2", expected]] * 3
+
+
 def test_names_cannot_break_the_page(cli: Cli, tmp_path: Path) -> None:
     folder = write_set(
         tmp_path / "<b>set", CORPUS, [{"_id": "q", "text": "bees", "metadata": {"category": "<i>&"}}], [("q", "a2", 1)]
@@ -332,6 +346,13 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("body", [{}, {"kind": "run"}, {"kind": "dance", "results": []}, {"kind": "run", "results": 1}])
+def test_what_is_no_result_is_named(cli: Cli, tmp_path: Path, body: dict[str, Any]) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"recollect_eval": 1, **body}))
+    error = document(cli("eval", "report", tmp_path, "--json", code=2))["error"]
+    assert "run.json" in error["message"] and error["hint"]
 
 
 def test_any_text_may_be_an_id_in_what_is_written(cli: Cli, tmp_path: Path) -> None:

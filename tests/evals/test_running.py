@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recollect.domain.errors import InvalidInput
-from recollect.evals import abstention, lists, measures, significance, variations
+from recollect.evals import abstention, lists, measures, significance, tables, variations
 from recollect.evals.asking import Asked, ask_all
 from recollect.evals.bench import Bench
 from recollect.evals.judging import Plan
@@ -124,6 +125,16 @@ def test_reach_allowed_and_seen() -> None:
 
 
 @pytest.mark.covers("prior.eval")
+def test_reach_is_shown_for_all_sets_together() -> None:
+    def result(alone: int, seen: int) -> dict[str, Any]:
+        one = {"weight": 0.35, "allowed": {"5": False, "10": True}, "alone": alone, "seen": {"5": 0, "10": seen}}
+        return {"system": "s", "reach": {"graph": one, "dense": {**one, "weight": 1.0, "allowed": None}}}
+
+    shown = tables.reach([result(3, 2), result(4, 0), {"system": "bm25", "reach": {}}])
+    assert shown.columns[3:] == ("can reach the top 10 alone", "best hits of its own", "in the top 10")
+    assert shown.rows == (("s", "graph", "0.35", "yes", "7", "2"), ("s", "dense", "1", "–", "7", "2"))
+
+
 def test_ablation_counts_what_comes_and_goes(bench: Bench) -> None:
     whole = system("importance-prior", {}, None)
     result = evaluate(bench, whole, PLAN)

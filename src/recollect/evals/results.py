@@ -22,7 +22,8 @@ from recollect.evals.running import Result, macro
 from recollect.evals.variations import Combination
 
 VERSION = 1
-KINDS = ("run", "sweep", "compare", "abstain")
+KINDS = {"run": "results", "sweep": "combinations", "compare": "sets", "abstain": "fits"}
+"""Every kind of document, and the list that it holds."""
 DIGITS = 5
 
 
@@ -168,12 +169,17 @@ def read(place: Path) -> list[dict[str, Any]]:
             entry = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             raise InvalidInput(f"{path} is not JSON", "give what `recollect eval run --out DIR` wrote") from None
-        if not isinstance(entry, dict) or cast(dict[str, Any], entry).get("recollect_eval") != VERSION:
+        if not _is_document(entry):
             raise InvalidInput(f"{path} holds no results of this version", "measure again with `recollect eval run`")
         found.append(cast(dict[str, Any], entry))
     if not found:
         raise NotFound(f"there are no results in {place}", "make some with `recollect eval run --out DIR`")
     return found
+
+
+def _is_document(entry: Any) -> bool:
+    found = cast(dict[str, Any], entry) if isinstance(entry, dict) else {}
+    return found.get("recollect_eval") == VERSION and isinstance(found.get(KINDS.get(found.get("kind", ""), "")), list)
 
 
 def machine() -> dict[str, Any]:

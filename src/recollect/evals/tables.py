@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 SHOWN = ("recall@5", "recall@10", "any@5", "all@5", "ndcg@10", "mrr@10")
@@ -32,7 +34,8 @@ def tables(documents: Sequence[Entry]) -> list[Table]:
     runs = [one for one in documents if one["kind"] == "run"]
     if runs:
         results = [result for one in runs for result in one["results"]]
-        found += [quality(results), strata(results), cost(results), lists(results), abstention(results), typos(results)]
+        found += [quality(results), strata(results), cost(results), reach(results), lists(results)]
+        found += [abstention(results), typos(results)]
     found += [comparison(one) for one in documents if one["kind"] == "compare"]
     found += [sweep(one) for one in documents if one["kind"] == "sweep"]
     fits = [fit for one in documents if one["kind"] == "abstain" for fit in one["fits"]]
@@ -57,7 +60,10 @@ def origins(documents: Sequence[Entry]) -> list[str]:
 
 
 def quality(results: Sequence[Entry]) -> Table:
-    """Sets and systems with their measures and intervals; below, the macro average of systems on several sets."""
+    """Sets and systems with their measures and intervals; below, the macro average of systems on several sets.
+
+    A set that was measured again belongs to another average.
+    """
     names = _shown(results)
     rows = [
         (
@@ -68,12 +74,16 @@ def quality(results: Sequence[Entry]) -> Table:
         )
         for one in sorted(results, key=lambda one: one["data"]["name"])
     ]
-    systems: dict[str, list[Entry]] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    rounds: dict[tuple[str, int], list[Entry]] = {}
     for one in results:
-        systems.setdefault(one["system"], []).append(one["measures"])
-    for system, measured in systems.items():
+        if one["measures"]:
+            seen[key := (one["system"], one["data"]["name"])] += 1
+            rounds.setdefault((one["system"], seen[key]), []).append(one["measures"])
+    for (system, _), measured in rounds.items():
         if len(measured) > 1:
-            means = (sum(one[name]["mean"] for one in measured if name in one) / len(measured) for name in names)
+            found = ([one[name]["mean"] for one in measured if name in one] for name in names)
+            means = (fmean(values) if len(values) == len(measured) else None for values in found)
             rows.append(("macro average", system, str(len(measured)), *(number(mean) for mean in means)))
     return Table("Quality (mean and 95 % interval)", ("set", "system", "questions", *names), tuple(rows))
 
@@ -119,6 +129,28 @@ def cost(results: Sequence[Entry]) -> Table:
         "degraded",
     )
     return Table("Cost", columns, tuple(rows))
+
+
+def reach(results: Sequence[Entry]) -> Table:
+    """Over all sets: what the weights allow, and what became of best hits that no other list had."""
+    sums: dict[tuple[str, ...], Counter[str]] = {}
+    tops = {top for one in results for found in one["reach"].values() for top in found["seen"]}
+    top = "10" if "10" in tops else max(tops, key=int, default="")
+    for one in results:
+        for name, found in one["reach"].items() if len(one["reach"]) > 1 else ():
+            allowed = "–" if found["allowed"] is None else "yes" if found["allowed"].get(top) else "no"
+            total = sums.setdefault((one["system"], name, f"{found['weight']:g}", allowed), Counter())
+            total.update({"alone": found["alone"], "seen": found["seen"].get(top, 0)})
+    rows = ((*row, str(total["alone"]), str(total["seen"])) for row, total in sums.items())
+    columns = (
+        "system",
+        "list",
+        "weight",
+        f"can reach the top {top} alone",
+        "best hits of its own",
+        f"in the top {top}",
+    )
+    return Table("Reach", columns, tuple(rows))
 
 
 def lists(results: Sequence[Entry]) -> Table:
