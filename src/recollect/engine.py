@@ -110,7 +110,7 @@ class Engine(AbstractContextManager["Engine"]):
         if background:
             self._worker.start()
             store.subscribe(self._worker.wake)
-            self._executor.submit(getattr(embedder, "warm", _nothing))  # the first recall should find it ready
+            self._executor.submit(getattr(embedder, "warm", lambda: None))  # the first recall should find it ready
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class Engine(AbstractContextManager["Engine"]):
         without_sensitive: others take the places of what a model must not see.
         """
         check_request(query, limit, mode, sort_by, budget_tokens)
-        asked_at = _moment(now) or _now()
+        asked_at = _asked_at(now)
         chosen, notes = self._profile(profile, options, rerank)
         chosen = profiles.withholding(chosen) if without_sensitive else chosen
         wanted = narrowed(
@@ -271,7 +271,7 @@ class Engine(AbstractContextManager["Engine"]):
 
         While the prompt stays on the topic of the previous one, the old recollection stands, unless forced.
         """
-        moment, folder = _moment(now) or _now(), self.settings.recollections
+        moment, folder = _asked_at(now), self.settings.recollections
         before = recollection.read(folder, name_of(session, "session"))
         vector = self._prompt_vector(prompt) if topic_gate else ()
         asks = recollection.asked_of(self.settings.store, place(scope), getattr(self.embedder, "id", None))
@@ -280,7 +280,7 @@ class Engine(AbstractContextManager["Engine"]):
         asked = {**asked, "unasked": not force, "without_sensitive": True}
         answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
         ids = tuple(hit.id for hit in answer)
-        fresh = Recollection(session, moment.isoformat(), ids, answer.render(), vector, asks)
+        fresh = Recollection(session, moment.astimezone(UTC).isoformat(), ids, answer.render(), vector, asks)
         recollection.keep(folder, fresh)
         if not recollection.still_quotable([hit.memory for hit in answer], self.store.records):
             recollection.forget(folder, ids)
@@ -486,12 +486,13 @@ class Engine(AbstractContextManager["Engine"]):
         return self.extract_concepts(budget_seconds=1.0).stopped == "out of time"
 
 
-def _nothing() -> None:
-    return None
-
-
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _asked_at(now: Time) -> datetime:
+    """In the zone of whoever asks: the one that was given, or the one of this machine."""
+    return _now().astimezone() if now is None else writing.as_asked(now)
 
 
 def _moment(value: Time, field: str = "now") -> datetime | None:

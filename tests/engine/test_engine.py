@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -351,6 +351,24 @@ def test_times_are_accepted_as_text_or_datetime_and_kept_in_utc_with_millisecond
     assert engine.get(id).created_at == datetime(2026, 6, 1, 10, 0, 0, 123000, tzinfo=UTC)
     with pytest.raises(recollect.InvalidInput):
         engine.remember("never", created_at="yesterday-ish")
+
+
+@pytest.mark.covers("ladder.temporal")
+def test_yesterday_is_a_day_of_whoever_asks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half past midnight in Berlin: in UTC it is the evening before, whose yesterday was another day."""
+    before = engine.remember("soup in the canteen", created_at="2026-05-12T12:00:00Z").id
+    day = engine.remember("soup in the garden", created_at="2026-05-13T12:00:00Z").id
+    berlin = datetime(2026, 5, 14, 0, 30, tzinfo=timezone(timedelta(hours=2)))
+    for now, first in ((berlin, day), (berlin.isoformat(), day), (berlin.astimezone(UTC), before)):
+        assert engine.recall("soup of yesterday", now=now)[0].id == first
+    monkeypatch.setattr("recollect.engine._now", lambda: berlin.astimezone(UTC))
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        assert engine.recall("soup of yesterday")[0].id == day
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,11 @@ def test_a_question_is_asked_at_its_own_time(opened: Opened, tmp_path: Path) -> 
     ]
     bench = opened(write_set(tmp_path / "soup", corpus, queries, [(f"q0{day + 1}", f"0{day}", 1) for day in (1, 2, 3)]))
     assert evaluate(bench, system(str(own), {}, None), PLAN).scores.of("any@1").tolist() == [1.0, 1.0, 1.0]
+    queries = [
+        {"_id": "q", "text": "the soup of yesterday", "metadata": {"question_date": "2024-03-04T01:00:00+09:00"}}
+    ]
+    bench = opened(write_set(tmp_path / "tokyo", corpus, queries, [("q", "03", 1)]))
+    assert evaluate(bench, system(str(own), {}, None), PLAN).scores.of("any@1").tolist() == [1.0]
 
 
 def test_reach_allowed_and_seen() -> None:

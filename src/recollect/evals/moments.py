@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from recollect.domain.errors import InvalidInput
-from recollect.writing import as_moment
+from recollect.writing import as_asked
 
 MILLISECONDS_FROM = 100_000_000_000
 """So many seconds end in the year 5138: larger numbers are milliseconds."""
@@ -29,14 +29,14 @@ _WEEKDAY = re.compile(r"\s*\((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\)", re.IGNORE
 
 
 def moment(value: Any) -> datetime | None:
-    """The time that a value tells, in UTC; None where it tells none."""
+    """The time that a value tells, in its own zone (UTC where it names none); None where it tells none."""
     if value is None or value == "" or isinstance(value, bool):
         return None
     text = _WEEKDAY.sub("", str(value)).strip()
     try:
         if isinstance(value, int | float) or re.fullmatch(r"-?\d+(\.\d+)?", text):
             return _of_number(float(text))
-        return as_moment(text)
+        return as_asked(text)
     except (InvalidInput, ValueError, OverflowError, OSError):
         return _as_written(text)
 
@@ -45,16 +45,16 @@ def _of_number(number: float) -> datetime:
     if number in YEARS:
         return datetime(int(number), 1, 1, tzinfo=UTC)
     seconds = number / 1000 if abs(number) >= MILLISECONDS_FROM else number
-    return as_moment(datetime.fromtimestamp(seconds, UTC))
+    return as_asked(datetime.fromtimestamp(seconds, UTC))
 
 
 def _as_written(text: str) -> datetime | None:
     for form in FORMATS:
         try:
-            return as_moment(datetime.strptime(text, form).replace(tzinfo=UTC))
+            return as_asked(datetime.strptime(text, form).replace(tzinfo=UTC))
         except ValueError:
             continue
     try:
-        return as_moment(parsedate_to_datetime(text))
+        return as_asked(parsedate_to_datetime(text))
     except (InvalidInput, ValueError, TypeError, IndexError):
         return None

@@ -114,6 +114,16 @@ def as_moment(value: datetime | str, field: str = "time") -> datetime:
         raise InvalidInput(f"{str(value)[:40]!r} is not a time", hint, field) from error
 
 
+def as_asked(value: datetime | str, field: str = "now") -> datetime:
+    """The same in the zone it was given in: "yesterday" is a day of whoever asks."""
+    moment = as_moment(value, field)
+    try:
+        zone = (datetime.fromisoformat(value) if isinstance(value, str) else value).tzinfo
+    except ValueError:  # a year or a month alone
+        zone = None
+    return moment.astimezone(zone or UTC)
+
+
 def checked_text(value: Any, field: str, limit_bytes: int, *, blank: bool = True, lines: bool = False) -> str:
     """The text exactly as given, or InvalidInput: NUL and lone surrogates cannot be stored, and all has a limit."""
     if not isinstance(value, str):
