@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+import recollect
 from recollect.adapters import open_store
 from recollect.domain.errors import ModelUnavailable
 from recollect.domain.question import Filter
@@ -76,6 +79,31 @@ def test_old_stores_of_a_set_do_not_pile_up(
         newest, _ = building.prepared(dataset, FakeEmbedder(), settings, cache)
     left = list((cache / "stores").iterdir())
     assert len(left) == building.KEPT_PER_SET and newest.parent in left
+
+
+@pytest.mark.parametrize("file", ["evals/datasets.py", "evals/moments.py", "writing/drafts.py"])
+def test_a_store_belongs_to_the_code_that_reads_and_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    """Documents and memories are matched by their place in what was read: both must come from the same code."""
+    copy = tmp_path / "recollect"
+    shutil.copytree(Path(recollect.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(recollect, "__file__", str(copy / "__init__.py"))
+    plain = building.code_hash.__wrapped__
+    before = plain()
+    (copy / file).write_text("changed = True\n")
+    assert plain() != before
+
+
+def test_what_a_killed_run_was_building_goes_after_a_day(tiny: Path, settings: Settings, tmp_path: Path) -> None:
+    old, young, alive = (tmp_path / "stores" / f".building-{name}" / "made" for name in ("old", "young", "alive"))
+    for made in (old, young, alive):
+        made.mkdir(parents=True)
+        (made / "store.db").touch()
+    for path in (old / "store.db", old, old.parent, alive, alive.parent):
+        os.utime(path, (0, 0))
+    building.prepared(datasets.load(tiny), None, settings, tmp_path)
+    assert not old.parent.exists() and young.exists() and alive.exists()
 
 
 def test_everything_is_remembered_in_order_and_nothing_merged(tmp_path: Path, settings: Settings) -> None:

@@ -12,9 +12,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from time import time
 from typing import Any
 
 import platformdirs
@@ -41,8 +43,11 @@ Progress = Callable[[str, int, int], None]
 LAYOUT = 1
 KEPT_PER_SET = 4
 WRITTEN_AT_ONCE = 500
-# The parts of the code that decide what a store holds.
+# The parts of the code that decide what a store holds, and which memory is which document.
 WRITERS = ("domain", "stages", "stores", "upkeep", "writing")
+READERS = ("bench.py", "building.py", "datasets.py", "moments.py")
+BUILDING = ".building-"
+ABANDONED_SECONDS = 24 * 3600.0
 
 # Data sets are measured as they are: nothing is merged, nothing hidden, and long texts are welcome.
 POLICY = writing.WritePolicy(dedupe=False, secrets="allow", content_bytes=64 << 20, metadata_bytes=64 << 20)
@@ -80,12 +85,12 @@ def memory_id(number: int) -> str:
 
 @cache
 def code_hash() -> str:
-    """Changes with the code that writes stores."""
+    """Changes with the code that reads sets and writes stores."""
     root = Path(recollect.__file__).parent
     total = hashlib.sha256(f"{LAYOUT}".encode())
-    for room in WRITERS:
-        for path in sorted((root / room).rglob("*.py")):
-            total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    every = (path for room in WRITERS for path in sorted((root / room).rglob("*.py")))
+    for path in (*every, *(root / "evals" / name for name in READERS)):
+        total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
 
 
@@ -133,7 +138,7 @@ def _build(
 ) -> None:
     """In a folder of its own that gets its name when it is complete; who comes second throws his own away."""
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".building-", ignore_cleanup_errors=True) as work:
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=BUILDING, ignore_cleanup_errors=True) as work:
         fresh = Path(work) / "made"
         fresh.mkdir()
         remembering = None
@@ -184,10 +189,18 @@ def _finish(engine: Engine, dataset: Dataset, progress: Progress) -> Mapping[str
 
 
 def _prune(folder: Path, stem: str) -> None:
-    """Stores of the same set made by other versions of the code: the latest few stay, for those who go back."""
+    """Stores of the same set made by other versions of the code: the latest few stay, for those who go back.
+
+    What a killed process was building, and has not touched for a day, goes too.
+    """
     every = sorted(folder.glob(f"{stem}*"), key=lambda one: (one.stat().st_mtime, one.name), reverse=True)
     for old in every[KEPT_PER_SET:]:
         shutil.rmtree(old, ignore_errors=True)
+    for left in folder.glob(f"{BUILDING}*"):
+        # Another process may be at work there, and its files come and go.
+        with suppress(OSError):
+            if max(one.stat().st_mtime for one in (left, *left.rglob("*"))) < time() - ABANDONED_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
