@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 from recollect.domain.errors import InvalidInput
-from recollect.evals import calibrating, datasets
+from recollect.evals import calibrating, datasets, sources
+from recollect.evals.sources import Source
+from recollect.evals.systems import System
 from recollect.evals.unanswerable import contrasted
 from recollect.profiles import certainty
 from tests.evals.conftest import write_set
@@ -98,6 +101,32 @@ def test_what_is_printed_is_what_a_profile_takes() -> None:
     assert [one.name for one in taken.calibrations] == ["m", "words"]
     assert taken.calibrations[0].weights == found[0].calibration.weights
     assert taken.calibrations[0].curve == found[0].calibration.curve
+
+
+def test_a_set_may_be_called_anything() -> None:
+    odd = replace(sample(), name='a "quoted" 😀 \\ set')
+    taken = certainty.recipe(tomllib.loads(calibrating.as_toml(calibrating.fits([odd], [])))["confidence"])
+    assert taken.calibrations[0].fitted.endswith(odd.name)
+
+
+def test_a_set_that_cannot_test_is_refused() -> None:
+    whole = sample()
+    known = replace(whole, rows=whole.rows[::2], answerable=whole.answerable[::2], scopes=whole.scopes[::2])
+    with pytest.raises(InvalidInput, match="made has no"):
+        calibrating.fits([whole], [known])
+
+
+def test_a_question_does_not_see_itself(tmp_path: Path, source: Source) -> None:
+    """Where it is a document of the set, its own words would tell that all of them are found."""
+    corpus = [
+        {"_id": "a1", "text": "the ferry leaves"},
+        {"_id": "q1", "text": "pirates"},
+        {"_id": "a2", "text": "bees"},
+    ]
+    folder = write_set(tmp_path / "set", corpus, [{"_id": "q1", "text": "pirates"}], [("q1", "a1", 1)])
+    with sources.public(folder, source) as bench:
+        (row,) = calibrating.collect(bench, System("balanced", "balanced")).rows
+    assert row[calibrating.ALL_SIGNS.index("covered")] == 0
 
 
 def test_too_few_questions_are_refused() -> None:

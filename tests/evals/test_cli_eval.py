@@ -316,6 +316,7 @@ def test_a_private_run_leaves_the_store_as_it_was(cli: Cli, tmp_path: Path) -> N
         (("run", "TINY", "--out", "TINY/corpus.jsonl"), 2),
         (("sweep", "TINY", "--set", "fusion.k=1", "-P", "two-stage", "--out", "TINY/corpus.jsonl/in"), 2),
         (("compare", "bm25", "dense", "TINY", "--out", "TINY/corpus.jsonl"), 2),
+        (("abstain", "TINY", "-P", "bm25"), 2),
         (("abstain", "TINY", "--out", "TINY/corpus.jsonl"), 2),
         (("report", "nowhere"), 1),
         (("strata", "--out", "TINY"), 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,8 +71,9 @@ def collect(bench: Bench, system: System, tick: Tick | None = None) -> Sample:
     known: list[tuple[bool, str]] = []
     for number, case in enumerate(cases, start=1):
         answer = bench.engine.recall(
-            case.text, profile=system.profile, options=options, scope=case.scope, only=case.only, now=case.now
-        )
+            case.text, profile=system.profile, options=options, scope=case.scope, only=case.only,
+            exclude=case.exclude, now=case.now,
+        )  # fmt: skip
         evidence = answer.trace.evidence
         if evidence is not None:
             seen = {one.name: one.value for one in evidence.signs}
@@ -116,6 +118,9 @@ def fit(
             f"a calibration needs at least {LEAST} answerable and {LEAST} unanswerable questions",
             "use a larger set, or several",
         )
+    blind = next((one.name for one in tests if one.answerable.all() or not one.answerable.any()), None)
+    if blind is not None:
+        raise InvalidInput(f"{blind} has no answerable, or no unanswerable questions to test with", "use another set")
     held_out = np.zeros(len(truth))
     for scope in sorted(set(scopes.tolist())):
         rest = scopes != scope
@@ -220,11 +225,17 @@ def as_toml(fits: Sequence[Fit]) -> str:
         )
         curve = "\n".join(f"  [{point.kept:g}, {point.log_odds:g}, {point.injected:g}]," for point in found.curve)
         parts.append(
-            f'[[confidence.calibrations]]\nname = "{found.name}"\nmodel = "{found.model}"\nfitted = "{found.fitted}"\n'
+            f"[[confidence.calibrations]]\nname = {_quoted(found.name)}\nmodel = {_quoted(found.model)}\n"
+            f"fitted = {_quoted(found.fitted)}\n"
             f"intercept = {found.intercept:g}\nweights = {{ {weights} }}\ntypical = {{ {typical} }}\n"
             f"# kept, log-odds, injected\ncurve = [\n{curve}\n]\n"
         )
     return "\n".join(parts)
+
+
+def _quoted(text: str) -> str:
+    """As TOML writes a text, which is as JSON does."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def fit_to_dict(one: Fit) -> dict[str, Any]:

@@ -214,6 +214,8 @@ def abstain(
 
     run = _started(ctx, out)
     system, sown = _system(run, profile or run.settings.profile), significance.SEED if seed is None else seed
+    if system.profile is None:
+        raise InvalidInput("the bm25 baseline has no confidence", "choose a profile", "--profile")
     source = replace(_source(run, cache, embedder, limit_queries), contrasted=True)
     samples: list[Sample] = []
     with ExitStack() as stack:
