@@ -58,6 +58,16 @@ def test_facts_and_other_sessions_lend_nothing() -> None:
     assert set(lists["lexical"]) == {"a", "s2-0"}
 
 
+def test_of_equal_matches_the_lower_ids_stay_whatever_order_the_store_has() -> None:
+    world = World(embedder=None)
+    for number in (7, 3, 9, 1, 5):
+        world.remember(f"m{number}", f"roof number{number}")
+    question = parse("roof", now=NOW, filter=Filter(), limit=5, mode="auto", sort_by="relevance")
+    assert world.store.text is not None
+    found = lexical(world.store.text, question, world.store.links, limit=3, before=(0.6,))
+    assert [hit.id for hit in found.hits] == ["m1", "m3", "m5"]
+
+
 def test_a_turn_is_embedded_with_what_was_said_before_it() -> None:
     world = World()
     conversation(world, "where is the key?", "under the mat", metadata={"speaker": "Ann"})

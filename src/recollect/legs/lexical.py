@@ -141,10 +141,15 @@ def _said(matches: TextMatches, question: Question) -> NDArray[np.float64]:
 
 
 def _best(matches: TextMatches, scores: NDArray[np.float64], most: int) -> TextMatches:
-    """Only the best candidates, in the order of their ids: what is poor by itself has nothing to lend."""
-    if len(matches.ids) <= most:
-        return matches
-    rows: list[int] = np.sort(np.argsort(-scores, kind="stable")[:most]).tolist()
+    """Only the best candidates, ties by id: what is poor by itself has nothing to lend. They come in the order of their
+    ids, so that what they lend adds up to the same number whatever order the store found them in."""
+    rows = list(range(len(matches.ids)))
+    if len(rows) > most:
+        last = np.partition(scores, -most)[-most]
+        rows = np.flatnonzero(scores > last).tolist()
+        tied: list[int] = np.flatnonzero(scores == last).tolist()
+        rows += sorted(tied, key=matches.ids.__getitem__)[: most - len(rows)]
+    rows.sort(key=matches.ids.__getitem__)
     ids = tuple(matches.ids[row] for row in rows)
     return replace(matches, ids=ids, lengths=matches.lengths[rows], counts=matches.counts[rows])
 
