@@ -1,4 +1,6 @@
-"""Vectors come while somebody else goes over all of them: afterwards each memory has vectors or waits, never both."""
+"""Vectors come while somebody else goes over all of them: afterwards each memory has vectors or waits, never both.
+
+And whoever waits in vain is told that he waited."""
 
 from __future__ import annotations
 
@@ -12,9 +14,12 @@ import psycopg
 import pytest
 
 from recollect.domain.changes import Put
+from recollect.domain.errors import StoreUnavailable
 from recollect.domain.memory import Memory, content_hash
 from recollect.ports import Embedded, EmbeddingProgress, Store, VectorIndex
 from recollect.stores.postgres import care, vectors
+from recollect.stores.postgres.connection import Server
+from recollect.stores.postgres.opening import open_postgres
 from tests.postgres_server import eventually, shared_server
 
 pytestmark = pytest.mark.postgres
@@ -67,3 +72,21 @@ def test_vectors_come_while_the_outbox_is_repaired(store: Store, address: str, m
     putting.join()
     assert index.progress("m") == EmbeddingProgress(2, 0, 0)
     assert store.care.check() == []
+
+
+def test_a_write_that_others_keep_waiting_says_so_and_waits_once(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient = open_postgres(address, wait_s=0.2)
+    attempts: list[Any] = []
+    once = Server._write_once
+
+    def noted(self: Server, work: Any) -> Any:
+        attempts.append(work)
+        return once(self, work)
+
+    monkeypatch.setattr(Server, "_write_once", noted)
+    with psycopg.connect(shared_server().address("postgres")) as other:
+        other.execute(f"LOCK TABLE {address.rpartition('schema=')[2]}.counts".encode())
+        with pytest.raises(StoreUnavailable, match="locked"):
+            impatient.records.write([Put(Memory("m0", "text"))])
+    assert len(attempts) == 1
+    impatient.close()

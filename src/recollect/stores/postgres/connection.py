@@ -55,7 +55,7 @@ STATUS = (
 """What became of a transaction, which life of the server tells, and whether a standby had to confirm it too."""
 PLACE = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
 MOST_OPENINGS = 1_000
-RACES = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
+RACES = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 
 
 def nothing(_: Connection) -> None:
@@ -326,7 +326,10 @@ class Server:
             self._pool.check()
 
     def _opening(self, connection: Connection, begin: str, namespace: str, seconds: float) -> bytes:
-        """One message: the transaction, who may be seen in it, and how long a statement may take."""
+        """One message: the transaction, who may be seen in it, and how long a statement may take.
+
+        One that writes has as long again: the server tells of the shorter time, and a wait for a lock is another matter.
+        """
         known = self._openings.get((begin, namespace, seconds))
         if known is not None:
             return known
@@ -335,7 +338,7 @@ class Server:
             role = sql.SQL("SET LOCAL ROLE {}; ").format(sql.Identifier(self.address.role))
         made = (
             sql.SQL(
-                "{begin}; {role}SET LOCAL search_path = {path}; SET LOCAL statement_timeout = {time};"
+                "{begin}; {role}SET LOCAL search_path = {path}; SET LOCAL statement_timeout = {whole};"
                 " SET LOCAL lock_timeout = {time}; SET LOCAL idle_in_transaction_session_timeout = 60000;"
                 " SET LOCAL recollect.namespace = {namespace}; SET LOCAL recollect.index = {index}; "
             ).format(
@@ -343,6 +346,7 @@ class Server:
                 role=role,
                 path=self._path,
                 time=sql.Literal(int(seconds * 1000)),
+                whole=sql.Literal(int(seconds * 1000) * (1 if begin == READ else 2)),
                 namespace=sql.Literal(namespace),
                 index=sql.Literal(self.everyone),
             )
@@ -404,7 +408,7 @@ def translate(error: psycopg.Error) -> RecollectError:
         return Corrupt("the store's tables are damaged or not ours", "run doctor, or restore a backup")
     if isinstance(error, errors.ProgramLimitExceeded | errors.StatementTooComplex):
         return InvalidInput("a value is longer than PostgreSQL can keep", "shorten names, keys and ids to 2,000 bytes")
-    if isinstance(error, RACES):
+    if isinstance(error, (*RACES, errors.LockNotAvailable)):
         return StoreUnavailable("the store stayed locked for too long", "try again")
     if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
         return InvalidInput("a value cannot be kept by PostgreSQL", "NUL characters and huge numbers cannot be stored")
