@@ -18,7 +18,6 @@ from recollect.domain.errors import StoreUnavailable
 from recollect.domain.memory import Memory, content_hash
 from recollect.ports import Embedded, EmbeddingProgress, Store, VectorIndex
 from recollect.stores.postgres import care, vectors
-from recollect.stores.postgres.connection import Server
 from recollect.stores.postgres.opening import open_postgres
 from tests.postgres_server import eventually, shared_server
 
@@ -76,17 +75,17 @@ def test_vectors_come_while_the_outbox_is_repaired(store: Store, address: str, m
 
 def test_a_write_that_others_keep_waiting_says_so_and_waits_once(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = open_postgres(address, wait_s=0.2)
-    attempts: list[Any] = []
-    once = Server._write_once
+    begun: list[bytes] = []
+    usual = psycopg.Connection.execute
 
-    def noted(self: Server, work: Any) -> Any:
-        attempts.append(work)
-        return once(self, work)
+    def noted(self: Any, query: Any, *given: Any, **named: Any) -> Any:
+        begun.extend([query] if bytes(query).startswith(b"BEGIN") else [])
+        return usual(self, query, *given, **named)
 
-    monkeypatch.setattr(Server, "_write_once", noted)
+    monkeypatch.setattr(psycopg.Connection, "execute", noted)
     with psycopg.connect(shared_server().address("postgres")) as other:
         other.execute(f"LOCK TABLE {address.rpartition('schema=')[2]}.counts".encode())
         with pytest.raises(StoreUnavailable, match="locked"):
             impatient.records.write([Put(Memory("m0", "text"))])
-    assert len(attempts) == 1
+    assert len(begun) == 1
     impatient.close()
