@@ -79,7 +79,7 @@ def test_a_write_that_others_keep_waiting_says_so_and_waits_once(address: str, m
     usual = psycopg.Connection.execute
 
     def noted(self: Any, query: Any, *given: Any, **named: Any) -> Any:
-        begun.extend([query] if bytes(query).startswith(b"BEGIN") else [])
+        begun.extend([query] if isinstance(query, bytes) and query.startswith(b"BEGIN") else [])
         return usual(self, query, *given, **named)
 
     monkeypatch.setattr(psycopg.Connection, "execute", noted)

@@ -328,7 +328,7 @@ class Server:
     def _opening(self, connection: Connection, begin: str, namespace: str, seconds: float) -> bytes:
         """One message: the transaction, who may be seen in it, and how long a statement may take.
 
-        One that writes has as long again: the server tells of the shorter time, and waiting for a lock is another thing.
+        One that writes has as long again: of two times the server tells of the shorter, and waiting is another matter.
         """
         known = self._openings.get((begin, namespace, seconds))
         if known is not None:
