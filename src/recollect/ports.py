@@ -380,6 +380,8 @@ class Store:
     process that stays calls it, from one thread, when it has nothing better to do."""
     writable: bool = True
     """False where the store was opened for reading, or lies where nobody can write."""
+    tenant: str | None = None
+    """The only namespace that this store sees, where it is bound to one of many."""
 
 
 class Embedder(Protocol):

@@ -70,4 +70,5 @@ def open_postgres(
         close=close,
         subscribe=listener.start,
         writable=not read_only,
+        tenant=server.address.namespace,
     )

@@ -22,7 +22,7 @@ def with_qdrant(store: Store, place: str, *, key: str = "", collection: str = "r
     """
     if store.vectors is None:
         raise InvalidInput("this store keeps no vectors that Qdrant could mirror", "leave the setting qdrant empty")
-    server = Server(place, key, collection)
+    server = Server(place, key, collection, store.tenant)
     mirror = Mirror(store.records, store.vectors, store.care, server)
 
     def close() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from qdrant_client import models
@@ -23,9 +24,9 @@ KEYWORDS = (OWNER, "project", "session", "type", "tags")
 """The payload fields that need an index on a server, beside the namespace, which is the tenant, and the time."""
 
 
-def point_id(id: str, passage: int) -> str:
+def point_id(namespace: str, id: str, passage: int) -> str:
     """The same memory and passage always have the same point, so that writing twice is writing once."""
-    return str(uuid.uuid5(POINTS, f"{passage}\0{id}"))
+    return str(uuid.uuid5(POINTS, f"{passage}\0{namespace}\0{id}"))
 
 
 def points(memory: Memory, embedded: Embedded) -> list[models.PointStruct]:
@@ -44,7 +45,7 @@ def points(memory: Memory, embedded: Embedded) -> list[models.PointStruct]:
     made = json.dumps(facts, sort_keys=True).encode()
     return [
         models.PointStruct(
-            id=point_id(memory.id, number),
+            id=point_id(scope.namespace, memory.id, number),
             vector=row.tolist(),
             payload={**facts, PRINT: hashlib.sha256(made + row.tobytes()).hexdigest()[:16]},
         )
@@ -67,9 +68,18 @@ def condition(filter: Filter) -> models.Filter:
     return models.Filter(must=must, must_not=[_one_of(name, values) for name, values in refused if values])
 
 
-def of_memories(ids: list[str]) -> models.Filter:
-    """All points of these memories."""
-    return models.Filter(must=[_one_of(OWNER, tuple(ids))])
+def of_tenant(tenant: str | None) -> models.Filter:
+    """All points of a tenant; None: of all."""
+    return models.Filter(must=_in_tenant(tenant))
+
+
+def of_memories(ids: Sequence[str], tenant: str | None) -> models.Filter:
+    """All points of these memories, where they are the tenant's."""
+    return models.Filter(must=[*_in_tenant(tenant), _one_of(OWNER, tuple(ids))])
+
+
+def _in_tenant(tenant: str | None) -> list[models.Condition]:
+    return [] if tenant is None else [_is("namespace", tenant)]
 
 
 def _is(name: str, value: str) -> models.FieldCondition:

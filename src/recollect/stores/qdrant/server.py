@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import httpx
@@ -17,7 +17,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from recollect.domain.errors import InvalidInput, StoreUnavailable
 from recollect.domain.question import Filter
 from recollect.ports import Vector
-from recollect.stores.qdrant.points import KEYWORDS, OWNER, PRINT, condition, of_memories
+from recollect.stores.qdrant.points import KEYWORDS, OWNER, PRINT, condition, of_memories, of_tenant
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +27,11 @@ NOT_FOUND = 404
 
 
 class Server:
-    """One Qdrant, as one store uses it."""
+    """One Qdrant, as one store uses it. Where the store is bound to a tenant, the points of others are left alone."""
 
-    def __init__(self, place: str, key: str, collection: str) -> None:
+    def __init__(self, place: str, key: str, collection: str, tenant: str | None = None) -> None:
         self.place = place
+        self._tenant = tenant
         self._prefix = collection
         self._remote = place.startswith(("http://", "https://"))
         self._known: set[str] = set()
@@ -112,22 +113,27 @@ class Server:
             self._client.delete(collection, models.PointIdsList(points=list(points)), wait=True)
 
     def forget(self, model: str) -> None:
-        """Take a model's collection away, if there is one."""
+        """Take a model's collection away, if there is one; where others have points in it, only our own."""
         name = self.collection(model)
         self._known.discard(name)
-        with self._talking():
-            self._client.delete_collection(name)
+        with suppress(_NoCollection), self._talking():
+            if self._tenant is None:
+                self._client.delete_collection(name)
+            else:
+                self._client.delete(name, models.FilterSelector(filter=of_tenant(self._tenant)), wait=True)
 
     def drop_memories(self, ids: Sequence[str]) -> None:
         """Take every point of these memories away, whatever the model."""
         for name in self.collections():
             with self._talking():
-                self._client.delete(name, models.FilterSelector(filter=of_memories(list(ids))), wait=True)
+                self._client.delete(name, models.FilterSelector(filter=of_memories(ids, self._tenant)), wait=True)
 
     def page(self, collection: str, after: str | None, limit: int) -> tuple[list[tuple[str, str]], str | None]:
         """The next points as (point, memory), and where to go on; None at the end."""
         with self._talking():
-            found, onward = self._client.scroll(collection, limit=limit, offset=after, with_payload=[OWNER])
+            found, onward = self._client.scroll(
+                collection, of_tenant(self._tenant), limit=limit, offset=after, with_payload=[OWNER]
+            )
         return [(str(one.id), str((one.payload or {}).get(OWNER))) for one in found], None if onward is None else str(
             onward
         )
