@@ -11,11 +11,12 @@ import numpy as np
 import psycopg
 import pytest
 
-from recollect.domain.changes import AddLink, Erase, Put, Touch
-from recollect.domain.errors import InvalidInput, NotFound, StoreUnavailable
+from recollect.domain.changes import AddLink, Erase, Put, SetSetting, Touch
+from recollect.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from recollect.domain.memory import EPOCH, Link, Memory, Scope, content_hash
 from recollect.domain.query import And, Node, Or, Phrase, Prefix, Term
 from recollect.domain.question import Filter
+from recollect.importers import copying
 from recollect.importers.copying import copy_store
 from recollect.ports import Embedded, Store
 from recollect.stores.memory import open_memory
@@ -215,6 +216,50 @@ def test_a_copy_into_a_bound_store_leaves_the_other_tenants_tombstones_valid(add
     whole = open_postgres(address)
     assert whole.records.lookup("b", content="shared words number 3 secretb").buried
     whole.close()
+
+
+def test_a_copy_into_a_bound_store_leaves_the_settings_of_all_alone(address: str) -> None:
+    source, whole = open_memory(), open_postgres(address)
+    source.records.write([Put(Memory("c0", "of another store", scope=Scope("c"))), SetSetting("their own", 2)])
+    whole.records.write([SetSetting("everybody's", 1)])
+    bound = open_postgres(f"{address}&namespace=c")
+    assert copy_store(source, bound).memories == 1
+    assert whole.care.settings() == {"everybody's": 1}
+    bound.close()
+    whole.close()
+
+
+def test_a_copy_into_a_bound_store_that_will_be_refused_does_not_begin(address: str) -> None:
+    source = open_memory()
+    source.records.write([Put(Memory(id, f"text {id}", scope=Scope("c"))) for id in ("c0", "c1")])
+    source.records.write([Erase("c1")])
+    bound = open_postgres(f"{address}&namespace=c")
+    with pytest.raises(Conflict, match="tombstones"):
+        copy_store(source, bound)
+    assert bound.care.stats().memories == 0 and bound.care.settings() == {}
+    source.records.write([Erase("c0", tombstone=False), Put(Memory("e0", "of no tenant here", scope=Scope("e")))])
+    source.records.write([Put(Memory("c2", "text c1", scope=Scope("c")), revive=True), Erase("c2", tombstone=False)])
+    with pytest.raises(InvalidInput, match="bound to the namespace c"):
+        copy_store(source, bound)
+    assert bound.care.settings() == {}
+    bound.close()
+
+
+def test_an_interrupted_copy_of_one_tenant_keeps_no_other_from_theirs(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = {tenant: open_memory() for tenant in ("c", "d")}
+    for tenant, source in sources.items():
+        source.records.write([Put(Memory(f"{tenant}0", "of another store", scope=Scope(tenant)))])
+    bound = {tenant: open_postgres(f"{address}&namespace={tenant}") for tenant in sources}
+    with monkeypatch.context() as broken:
+        broken.setattr(copying, "_copy_links", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            copy_store(sources["c"], bound["c"])
+    assert [copy_store(sources[tenant], bound[tenant]).memories for tenant in ("d", "c")] == [1, 1]
+    assert bound["c"].care.settings() == {}
+    for store in bound.values():
+        store.close()
 
 
 def test_no_tenant_has_the_name_of_all(address: str) -> None:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting
-from recollect.domain.errors import Conflict, Corrupt
+from recollect.domain.errors import Conflict, Corrupt, InvalidInput
 from recollect.domain.memory import Link, Memory
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
 
 PAGE = 500
 MARK = "copied_from"
-"""The live setting that marks a target while it is being filled."""
+"""The live setting that marks a target while it is being filled; behind it the tenant that a target is bound to."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -41,18 +41,25 @@ class CopyReport:
 def copy_store(source: Store, target: Store, *, progress: Progress | None = None) -> CopyReport:
     """Fill the target, then compare everything. Conflict: the target is in use. Corrupt: the two are not equal.
 
-    `progress` is told the step, what is done of it and the total.
+    `progress` is told the step, what is done of it and the total. A target that is bound to a tenant keeps the live
+    settings, which are those of all tenants.
     """
     say = progress or _silent
-    origin = hashlib.sha256(source.care.graves().key).hexdigest()[:16]
-    _claim(target, origin)
-    written = _copy_memories(source, target, say)
+    mark = MARK if target.tenant is None else f"{MARK} {target.tenant}"
+    _claim(target, mark, hashlib.sha256(source.care.graves().key).hexdigest()[:16])
+    try:
+        target.care.bury(source.care.graves())  # if that is refused, before hours of work
+        written = _copy_memories(source, target, say)
+    except (Conflict, InvalidInput):
+        if _is_empty(target):
+            target.records.write([SetSetting(mark, None)])
+        raise
     written += _copy_links(source, target, say)
     written += _copy_vectors(source, target, say)
     target.care.bury(source.care.graves())
     _copy_settings(source, target)
     _verify(source, target, say)
-    target.records.write([SetSetting(MARK, None)])
+    target.records.write([SetSetting(mark, None)])
     stats = target.care.stats()
     return CopyReport(stats.memories, stats.links, stats.vectors, stats.tombstones, written)
 
@@ -61,11 +68,16 @@ def _silent(_step: str, _done: int, _total: int) -> None:
     return None
 
 
-def _claim(target: Store, origin: str) -> None:
-    stats, marked = target.care.stats(), target.care.settings().get(MARK)
-    if marked != origin and (stats.memories or stats.tombstones or marked is not None):
+def _claim(target: Store, mark: str, origin: str) -> None:
+    marked = target.care.settings().get(mark)
+    if marked != origin and (marked is not None or not _is_empty(target)):
         raise Conflict("the target is not empty", "copy into a new store; an interrupted copy goes on by itself")
-    target.records.write([SetSetting(MARK, origin)])
+    target.records.write([SetSetting(mark, origin)])
+
+
+def _is_empty(target: Store) -> bool:
+    stats = target.care.stats()
+    return not stats.memories and not stats.tombstones
 
 
 def _pages(store: Store, step: str, say: Progress) -> Iterator[list[Memory]]:
@@ -179,10 +191,12 @@ def _matrix(one: Embedded) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
 
 
 def _settings(store: Store) -> dict[str, Any]:
-    return {name: value for name, value in store.care.settings().items() if name != MARK}
+    return {name: value for name, value in store.care.settings().items() if not name.startswith(MARK)}
 
 
 def _copy_settings(source: Store, target: Store) -> None:
+    if target.tenant is not None:
+        return
     wanted = _settings(source)
     gone = [SetSetting(name, None) for name in _settings(target) if name not in wanted]
     target.records.write([*gone, *(SetSetting(name, value) for name, value in wanted.items())])
@@ -199,7 +213,8 @@ def _verify(source: Store, target: Store, say: Progress) -> None:
         if not same:
             raise _different()
     ours, theirs = target.care.stats(), source.care.stats()
-    same = (ours.memories, ours.links) == (theirs.memories, theirs.links) and _settings(source) == _settings(target)
+    same = (ours.memories, ours.links) == (theirs.memories, theirs.links)
+    same = same and (target.tenant is not None or _settings(source) == _settings(target))
     buried, graves = target.care.graves(), source.care.graves()
     if not same or buried.hashes != graves.hashes or (graves.hashes and buried.key != graves.key):
         raise _different()
