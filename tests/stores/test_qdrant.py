@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 from qdrant_client import QdrantClient
@@ -235,3 +238,34 @@ def test_a_store_without_vectors_and_a_bad_place_are_refused(tmp_path: Path) -> 
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(InvalidInput, match="Qdrant cannot be opened"):
         with_qdrant(open_memory(), str(tmp_path / "file"))
+
+
+def test_a_damaged_vector_fails_no_write_no_upkeep_and_no_check(own: Store, mirrored: Store, tmp_path: Path) -> None:
+    filled(mirrored)
+    file = apsw.Connection(str(tmp_path / "s.db"))
+    file.execute("UPDATE vectors SET checksum = checksum + 1")
+    file.close()
+    (memory,) = own.records.fetch(["n0"])
+    mirrored.records.write([Put(replace(memory, tags=("new",)), expected_version=memory.version)])
+    assert own.records.fetch(["n0"])[0].tags == ("new",)
+    mirrored.care.tidy()
+    assert {"vector", "qdrant-unchecked"} <= {kind for kind, _ in findings(mirrored)}
+    mirrored.care.check(repair=True)
+    assert findings(mirrored) == []
+
+
+def test_two_may_tidy_at_once(mirrored: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(mirrored)
+    asked, beside = Server.prints, list[dict[str, int]]()
+
+    def slowly(self: Server, *given: Any) -> Any:
+        if not beside:
+            beside.append({})
+            other = Thread(target=lambda: beside.append(mirrored.care.tidy()))
+            other.start()
+            other.join()
+        return asked(self, *given)
+
+    monkeypatch.setattr(Server, "prints", slowly)
+    mirrored.care.tidy()
+    assert beside[1]["mirrored"] == 0

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from recollect.domain.errors import StoreUnavailable
+from recollect.domain.errors import RecollectError, StoreUnavailable
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
 from recollect.ports import MARKS, Care, Finding, Records, VectorIndex
@@ -42,14 +42,16 @@ class Mirror:
         self._lock = threading.Lock()
         self._owed: set[str] = set()
         self._round: Iterator[Drift] | None = None
+        self._going = threading.Lock()
+        """Held by whoever goes the round."""
 
     def follow(self, ids: Sequence[str]) -> None:
-        """These memories changed or went. What Qdrant cannot take now is owed to it."""
+        """These memories changed or went. What Qdrant cannot take now, or the store not give, is owed to it."""
         if not ids:
             return
         try:
             self._bring(ids)
-        except StoreUnavailable as error:
+        except RecollectError as error:
             log.warning("Qdrant is behind: %s", error)
             with self._lock:
                 self._owed.update(list(ids)[: MOST_REMEMBERED - len(self._owed)])
@@ -62,22 +64,29 @@ class Mirror:
             log.warning("Qdrant is behind: %s", error)
 
     def step(self) -> dict[str, int]:
-        """Pay what is owed, then go one piece of the round."""
+        """Pay what is owed, then go one piece of the round, unless somebody else is on it."""
         with self._lock:
             owed, self._owed = list(self._owed), set()
-            if self._round is None:
-                self._round = self._walk(repair=True)
-            going = self._round
         self.follow(owed)
+        healed = 0
+        if self._going.acquire(blocking=False):
+            try:
+                healed = self._go_on()
+            finally:
+                self._going.release()
+        return {"mirrored": len(owed) + healed}
+
+    def _go_on(self) -> int:
+        """One piece of the round, or the first of the next one; how much was healed."""
+        self._round = self._round or self._walk(repair=True)
         try:
-            healed = next(going, None)
-        except StoreUnavailable as error:
+            piece = next(self._round, None)
+        except RecollectError as error:
             log.warning("Qdrant is behind: %s", error)
-            healed = None
-        if healed is None:
-            with self._lock:
-                self._round = None
-        return {"mirrored": len(owed) + (healed.total() if healed else 0)}
+            piece = None
+        if piece is None:
+            self._round = None
+        return piece.total() if piece else 0
 
     def check(self, repair: bool) -> list[Finding]:
         """Compare everything on both sides."""
@@ -87,6 +96,8 @@ class Mirror:
                 drift += piece
         except StoreUnavailable as error:
             return [Finding("qdrant-unreachable", f"{error}. {error.hint}")]
+        except RecollectError as error:
+            return [Finding("qdrant-unchecked", f"{error}. {error.hint}")]
         return [
             Finding(f"qdrant-{kind.replace(' ', '-')}", f"{count} {KINDS[kind]}", repaired=repair)
             for kind, count in sorted(drift.items())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.domain.changes import Change, Erase, Put
-from recollect.domain.errors import StoreUnavailable
+from recollect.domain.errors import RecollectError
 from recollect.domain.memory import TURNS_BEFORE, Memory, turn_of
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
@@ -99,7 +99,7 @@ class MirroredRecords:
         turns = [one.memory.id for one in changes if isinstance(one, Put) and turn_of(one.memory) is not None]
         changed += self._followers(changed)
         self._records.write(changes)
-        with suppress(StoreUnavailable):  # the write is durable whatever happens now; a round heals the rest
+        with suppress(RecollectError):  # the write is durable whatever happens now; a round heals the rest
             changed += self._followers(turns)
         self._mirror.follow(list(dict.fromkeys(changed)))
 
