@@ -83,8 +83,6 @@ class PostgresVectors:
         return sorted(close, key=lambda hit: (-hit.score, hit.id))[: max(limit, 0)]
 
     def similarities(self, model: str, vector: Vector, ids: Sequence[str]) -> dict[str, Hit]:
-        if not ids:
-            return {}
         asked = model, list(dict.fromkeys(ids))
         found = self._reads.read(lambda connection: rows(connection, SIMILARITIES, asked, binary=True))
         if not found:

@@ -1,4 +1,4 @@
-"""Stores that are bound to one tenant each share Qdrant's collections: whoever cleans up cleans up his own."""
+"""Qdrant beside PostgreSQL: stores that are bound to one tenant each share collections, and clean up their own only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from recollect.domain.changes import Erase, Put
+from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Memory, Scope, content_hash
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
@@ -77,3 +78,11 @@ def test_two_tenants_may_have_the_same_id(address: str, qdrant: str) -> None:
     ours = opened(address, qdrant, "a")
     assert ours.care.check() == [] and found(ours, "a") == ["same"]
     ours.close()
+
+
+def test_a_question_of_another_length_is_a_mistake_and_no_outage(address: str, qdrant: str) -> None:
+    store = filled(address, qdrant, "a", "a0")
+    assert store.vectors is not None
+    with pytest.raises(InvalidInput):
+        store.vectors.search("m", np.ones(3, dtype=np.float32), Filter("a"), 5)
+    store.close()
