@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
-from contract_cases import ALL, bm25, fts5, note, parted, put
+from contract_cases import ALL, at, bm25, fts5, note, parted, put
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -383,3 +384,13 @@ def test_a_scope_knows_its_own_counts(store: Store, text: TextIndex) -> None:
     inside = text.match(Or((Term("apple"), Term("plum"), Term("pear"))), replace(ALL, project="p"), 1).scope
     assert inside is not None
     assert (inside.documents, inside.frequencies.tolist()) == (4, [3.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("left_out", [{"exclude": frozenset({"x"})}, {"without_types": ("rule",)}, {"before": at(9)}])
+def test_what_was_forgotten_counts_in_no_scope(store: Store, text: TextIndex, left_out: dict[str, Any]) -> None:
+    put(store, *(note(f"p{place}", "apple pie", created_at=at(place)) for place in range(4)))
+    put(store, note("x", "apple", type="rule", created_at=at(9)))
+    store.records.write([Erase("p0"), Erase("p2")])
+    inside = text.match(Term("apple"), replace(ALL, **left_out), 5).scope
+    assert inside is not None
+    assert (inside.documents, inside.frequencies.tolist()) == (2, [2.0])

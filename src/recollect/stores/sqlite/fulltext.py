@@ -30,7 +30,7 @@ from recollect.stores.sqlite.filters import conditions, is_turn
 from recollect.stores.sqlite.finding import Candidates, Search, find, is_large
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.postings import Postings, View
-from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
+from recollect.stores.sqlite.scopes import size_of_scope, without_idle_times
 from recollect.stores.sqlite.words import Lookalikes
 from recollect.stores.sqlite.writer import Writer
 from recollect.stores.subjects import number_of
@@ -230,8 +230,8 @@ class SqliteText:
 
     def _scope_counts(self, connection: Connection, search: Search, counted: CountedRows) -> ScopeCounts | None:
         """The size of the scope beside the counts of its matches; None where it is the whole store."""
-        found = rows_in_scope(connection, self._postings, search.filter, search.view)
-        return None if found is None else ScopeCounts(len(found), counted.counts.any(axis=2).sum(axis=0).astype(float))
+        size = size_of_scope(connection, self._postings, search.filter, search.view)
+        return None if size is None else ScopeCounts(size, counted.counts.any(axis=2).sum(axis=0).astype(float))
 
     def _retokenized(self, connection: Connection, numbers: NDArray[np.int64]) -> list[tuple[list[str], list[str]]]:
         """Prefixes need the tokens themselves, which the streams do not hold."""

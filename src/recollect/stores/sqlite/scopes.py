@@ -42,11 +42,25 @@ def rows_in_scope(
     """The rows that the filter lets through, rising; None when that is everything, but for up to `spare` excluded
     memories: who finds so many more than are wanted can drop them afterwards.
 
-    Scope terms are hashes: what a namesake lets through must be checked on the memories' own columns.
+    Scope terms are hashes: what a namesake lets through must be checked on the memories' own columns. Where nothing is
+    demanded and something refused, rows of forgotten memories are among them.
     """
+    return _scope(connection, postings, filter, view, spare)[0]
+
+
+def size_of_scope(connection: Connection, postings: Postings, filter: Filter, view: View) -> int | None:
+    """How many memories the filter lets through; None when that is everything."""
+    found, is_rest = _scope(connection, postings, filter, view, 0)
+    return None if found is None else len(found) - (view.top - view.documents if is_rest else 0)
+
+
+def _scope(
+    connection: Connection, postings: Postings, filter: Filter, view: View, spare: int
+) -> tuple[Rows | None, bool]:
+    """The rows, and whether they are all that are not refused."""
     if filter.only is not None:
         scope = conditions(filter)
-        return _numbers(connection, f"SELECT group_concat(row) FROM memories m WHERE {scope.sql}", scope.values)
+        return _numbers(connection, f"SELECT group_concat(row) FROM memories m WHERE {scope.sql}", scope.values), False
     terms = scope_expression(filter, covers_store(connection, filter.namespace))
     demanded, refused = ([postings.rows(connection, term, view) for term in some] for some in terms)
     if filter.after is not None or filter.before is not None:
@@ -57,7 +71,9 @@ def rows_in_scope(
     if filter.exclude and not (everything and len(filter.exclude) <= spare):
         refused.append(_excluded(connection, filter))
     found = reduce(common_rows, demanded) if demanded else None
-    return _without(found, np.concatenate(refused), view.top) if any(map(len, refused)) else found
+    if any(map(len, refused)):
+        found = _without(found, np.concatenate(refused), view.top)
+    return found, not demanded
 
 
 def _without(rows: Rows | None, refused: Rows, top: int) -> Rows:
