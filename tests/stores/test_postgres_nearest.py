@@ -12,6 +12,7 @@ from recollect.domain.memory import Memory, Scope, content_hash
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store, VectorIndex
 from recollect.stores.postgres import care, nearest, vectors
+from recollect.stores.sqlite import open_sqlite
 
 pytestmark = pytest.mark.postgres
 ALL = Filter()
@@ -95,3 +96,11 @@ def test_memories_of_many_passages_do_not_send_the_search_past_its_index(store: 
     assert (len(found), found[0].id) == (40, "m0000")
     assert len(asked) == 2
     assert not any("judged" in query for query in asked)
+
+
+def test_cosines_are_those_of_a_file_to_the_last_bit(store: Store) -> None:
+    """Or the two would break ties differently."""
+    rows, file = vectors_of(40, 64, 7), open_sqlite(":memory:")
+    ours, theirs = (filled(one, rows).search("m", rows[0], ALL, 40) for one in (store, file))
+    assert ours == theirs
+    file.close()

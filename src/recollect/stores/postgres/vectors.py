@@ -283,7 +283,7 @@ def _hits(model: int, vector: Vector, found: Sequence[tuple[Any, ...]]) -> list[
         _require_sound(model, number, passage, start, stop, data, checksum)
     matrix = np.frombuffer(b"".join([row[6] for row in found]), dtype="<f4").reshape(len(found), -1)
     # Row by row: the sum must not depend on where in the matrix a vector stands, or ties would break by chance.
-    scores = (matrix.astype(np.float64) * vector.astype(np.float64)).sum(axis=1)
+    scores = np.vecdot(matrix.astype(np.float64), vector.astype(np.float64))
     best: dict[str, Hit] = {}
     for (id, _, _, start, stop, _, _), score in zip(found, scores.tolist()):
         if id not in best or score > best[id].score:
