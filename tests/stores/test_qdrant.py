@@ -114,6 +114,25 @@ def test_an_erased_memory_leaves_nothing_in_qdrant(mirrored: Store, own: Store, 
     assert points(tmp_path / "qdrant") == 0
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_what_is_erased_or_hidden_while_its_vectors_come_does_not_stay_in_qdrant(
+    mirrored: Store, own: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: bool
+) -> None:
+    usual = Server.put
+
+    def late(self: Server, model: str, made: Any) -> None:
+        for memory in own.records.fetch(["n0"]):
+            if not memory.sensitive:
+                secret = Put(replace(memory, sensitive=True), expected_version=memory.version)
+                mirrored.records.write([secret if hidden else Erase("n0")])
+        usual(self, model, made)
+
+    monkeypatch.setattr(Server, "put", late)
+    filled(mirrored, 1)
+    mirrored.close()
+    assert points(tmp_path / "qdrant") == 0
+
+
 def test_what_qdrant_missed_is_found_and_healed(own: Store, mirrored: Store) -> None:
     memories = filled(own, 6)  # past the mirror
     assert found(mirrored) == []

@@ -131,6 +131,10 @@ class Mirror:
             memories = self._records.fetch(piece)
             for model in self._models():
                 self._compare(model, memories, repair=True)
+            shown = {memory.id for memory in self._records.fetch(piece) if not memory.sensitive}
+            gone = [memory.id for memory in memories if memory.id not in shown]
+            if gone:  # erased or hidden meanwhile, and Qdrant may have been told before the points came
+                self._server.drop_memories(gone)
 
     def _models(self) -> list[str]:
         """Those whose vectors are searched."""
