@@ -18,13 +18,16 @@ from sqlite_cases import embed, note, put, vectors_of
 import recollect
 from recollect.domain.changes import Erase, Put
 from recollect.domain.errors import InvalidInput, StoreUnavailable
-from recollect.domain.memory import Memory, Scope
+from recollect.domain.memory import EPOCH, Memory, Scope
 from recollect.domain.question import Filter
+from recollect.encoders.fake import FakeEmbedder
 from recollect.ports import Store
 from recollect.stores.memory import open_memory
 from recollect.stores.qdrant import with_qdrant
 from recollect.stores.qdrant.server import Server
 from recollect.stores.sqlite import open_sqlite
+from recollect.upkeep.embedding import embed_backlog
+from recollect.writing import WritePolicy
 
 EAST = np.array([1.0, 0.0], dtype=np.float32)
 MODEL = "m"
@@ -165,6 +168,13 @@ def test_an_outage_costs_the_leg_and_no_write(own: Store, tmp_path: Path) -> Non
     with pytest.raises(StoreUnavailable, match="Qdrant does not answer"):
         found(mirrored)
     assert findings(mirrored) == [("qdrant-unreachable", False)]
+
+
+def test_an_outage_holds_up_no_embedding(own: Store) -> None:
+    mirrored = with_qdrant(own, "http://127.0.0.1:9")
+    put(mirrored, *(note(f"n{number}", f"our rule number {number} says nothing") for number in range(3)))
+    done = embed_backlog(mirrored, FakeEmbedder(), now=EPOCH, policy=WritePolicy(), batch=1)
+    assert (done.embedded, done.remaining, done.stopped) == (3, 0, None)
 
 
 def test_what_qdrant_could_not_take_is_owed_and_paid(

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import numpy as np
 
-from recollect.domain.errors import ModelUnavailable
+from recollect.domain.errors import ModelUnavailable, StoreUnavailable
 from recollect.ports import Embedded, Embedder, Matrix, Pending, Store, VectorIndex
 from recollect.stages import passages
 from recollect.upkeep.conversations import View, conversation_views
@@ -120,7 +120,10 @@ def _keep(
     run.embedded += sum(one.vectors is not None for one in entries)
     run.failed += sum(one.vectors is None for one in entries)
     if policy.dedupe:
-        run.merged += merge_into_older(store, vectors, model, entries, now, policy)
+        try:
+            run.merged += merge_into_older(store, vectors, model, entries, now, policy)
+        except StoreUnavailable as error:  # vectors may be searched elsewhere; consolidation compares what is missed
+            log.info("%d memories were not compared with older ones: %s", len(entries), error)
 
 
 def _renew(
