@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -168,6 +169,32 @@ def test_an_outage_costs_the_leg_and_no_write(own: Store, tmp_path: Path) -> Non
     with pytest.raises(StoreUnavailable, match="Qdrant does not answer"):
         found(mirrored)
     assert findings(mirrored) == [("qdrant-unreachable", False)]
+
+
+def test_a_refused_key_is_called_so_and_plain_http_is_nobodys_business(
+    own: Store, recwarn: pytest.WarningsRecorder
+) -> None:
+    class Guarded(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(401)
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Guarded) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        mirrored = with_qdrant(own, f"http://127.0.0.1:{server.server_port}", key="wrong")
+        filled(mirrored, 1)
+        with pytest.raises(StoreUnavailable, match="refuses the key") as caught:
+            found(mirrored)
+        server.shutdown()
+        serving.join()
+    assert "RECOLLECT_QDRANT_KEY" in caught.value.hint
+    assert not recwarn.list
 
 
 def test_an_outage_holds_up_no_embedding(own: Store) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import re
 import threading
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 5
 UPSERTED = 256
 NOT_FOUND = 404
+REFUSED = (401, 403)
 
 
 class Server:
@@ -39,9 +41,10 @@ class Server:
         self._turn = threading.RLock()
         try:
             if self._remote:
-                self._client = QdrantClient(
-                    url=place, api_key=key or None, timeout=TIMEOUT_SECONDS, check_compatibility=False
-                )
+                with warnings.catch_warnings(action="ignore"):  # a key over plain http, in a network of one's own
+                    self._client = QdrantClient(
+                        url=place, api_key=key or None, timeout=TIMEOUT_SECONDS, check_compatibility=False
+                    )
             elif place == ":memory:":
                 self._client = QdrantClient(location=place)
             else:
@@ -182,7 +185,7 @@ class Server:
             except UnexpectedResponse as error:
                 if error.status_code == NOT_FOUND:
                     raise _NoCollection("Qdrant has no such collection", "run doctor with repair") from error
-                raise _unavailable(self.place) from error
+                raise _unavailable(self.place, refused=error.status_code in REFUSED) from error
             except ValueError as error:  # how the embedded form says it
                 if "not found" in str(error):
                     raise _NoCollection("Qdrant has no such collection", "run doctor with repair") from error
@@ -195,7 +198,9 @@ class _NoCollection(StoreUnavailable):
     """Nothing was put for this model yet, or someone took its collection away."""
 
 
-def _unavailable(place: str) -> StoreUnavailable:
+def _unavailable(place: str, *, refused: bool = False) -> StoreUnavailable:
+    if refused:
+        return StoreUnavailable(f"Qdrant refuses the key at {place}", "set RECOLLECT_QDRANT_KEY to the server's key")
     return StoreUnavailable(
         f"Qdrant does not answer at {place}", "start it, or empty the setting qdrant to search the store's own vectors"
     )
