@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from recollect.doors.answering import (
     ask,
     language_model,
 )
+from recollect.encoders.fake import FakeEmbedder
 from recollect.engine import Engine
+from recollect.ports import Matrix
 from recollect.settings import load
 from tests.doors.http_cases import open_memory
 
@@ -49,6 +51,25 @@ def test_the_extractive_answer_quotes_the_sentence_that_holds_it(memory: Engine)
 def test_what_is_not_in_memory_is_not_answered(memory: Engine, question: str) -> None:
     answer = answered(ask(memory, question))
     assert (answer.found, answer.text, answer.citations) == (False, NOT_IN_MEMORY, ())
+
+
+class AllAlike(FakeEmbedder):
+    """As small models do with texts of one kind: every cosine is high."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return super().embed_documents(["the same"] * len(texts))
+
+
+def test_likeness_alone_is_no_answer_where_the_answer_is_unsure(home: Path) -> None:
+    with open_memory(home, "alike.db", embedder=AllAlike()) as engine:
+        for text in ("The ferry leaves the harbour at noon.", "Anna keeps bees behind the old barn."):
+            engine.remember(text)
+        engine.upkeep()
+        nothing = answered(ask(engine, "Who won the chess olympiad in Budapest?"))
+        assert (nothing.found, nothing.text, nothing.citations) == (False, NOT_IN_MEMORY, ())
+        assert answered(ask(engine, "When does the ferry leave?")).found
+        model = answered(ask(engine, "Who won the chess olympiad in Budapest?", complete=lambda _: "Perhaps Anna [1]."))
+        assert model.method == "model", "a model judges for itself"
 
 
 def test_an_empty_memory_answers_nothing_and_asks_no_model(home: Path) -> None:

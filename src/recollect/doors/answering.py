@@ -99,7 +99,9 @@ def ask(
     """
     if not question.strip():
         raise InvalidInput("the question is empty", "ask something", "question")
-    recalled = engine.recall(question, limit=limit or RECALLED, explicit=True, **asked)
+    # A model judges for itself whether the memories hold the answer. Quotes are judged by nobody: they hold the floor
+    # of what is put before a model unasked.
+    recalled = engine.recall(question, limit=limit or RECALLED, explicit=True, unasked=complete is None, **asked)
     yield Retrieved(recalled)
     answer = _answer(engine, question, recalled, complete)
     for start, end in sentences(answer.text):
