@@ -103,6 +103,11 @@ class Question:
     notes: tuple[str, ...] = ()
     """What the parser left out because of its bounds, in words, for the trace."""
 
+    @property
+    def filters_alone(self) -> bool:
+        """Whether fields were all that was written, so that there is nothing to look for but what they let through."""
+        return self.bare and not (self.plain or self.words)
+
 
 def several(values: Iterable[str], field: str) -> tuple[str, ...]:
     """The texts; a single one is refused, because it would be taken letter by letter."""

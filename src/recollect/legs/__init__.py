@@ -3,9 +3,17 @@
 from recollect.legs.bridge import bridge
 from recollect.legs.dense import dense
 from recollect.legs.graph import graph
+from recollect.legs.latest import latest
 from recollect.legs.lexical import lexical
 from recollect.legs.recent import recent
 
-LEGS = {"lexical": lexical, "dense": dense, "recent": recent, "graph": graph, "bridge": bridge}
+LEGS = {
+    "lexical": lexical,
+    "dense": dense,
+    "recent": recent,
+    "latest": latest,
+    "graph": graph,
+    "bridge": bridge,
+}
 
 __all__ = ["LEGS"]

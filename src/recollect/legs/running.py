@@ -18,6 +18,7 @@ from recollect.legs.bridge import bridge
 from recollect.legs.dense import dense
 from recollect.legs.found import Ahead, Found
 from recollect.legs.graph import graph
+from recollect.legs.latest import latest
 from recollect.legs.lexical import lexical
 from recollect.legs.recent import recent
 from recollect.ports import Embedder, Reranker, Store, Vector
@@ -147,7 +148,7 @@ def run_legs(
     meaning = _start_meaning(wanted, question, profile, tools, plan, journal)
     found: dict[str, Found] = {}
     for spec in wanted:
-        run = _words_or_recent(spec, question, profile, tools.store, journal)
+        run = _words_or_times(spec, question, profile, tools.store, journal)
         if run is not None:
             _contain(spec.name, run, found, journal)
     ahead, vector = Ahead(), None
@@ -251,12 +252,14 @@ def _collect_meaning(
     return meaning.vector.result()
 
 
-def _words_or_recent(
+def _words_or_times(
     spec: ListSpec, question: Question, profile: Profile, store: Store, journal: Journal
 ) -> Callable[[], Found] | None:
     """The work of a first-wave leg as a call without arguments, or None where its port or its input is missing."""
     if spec.kind == "recent":
         return lambda: recent(store.records, question, **spec.options)
+    if spec.kind == "latest" and question.filters_alone:
+        return lambda: latest(store.records, question, **spec.options)
     if spec.kind == "lexical":
         index = store.text
         if index is not None and question.query is not None:
