@@ -48,6 +48,14 @@ def test_every_recall_says_how_sure_it_is(town: Engine) -> None:
     assert logistic(total) == pytest.approx(sure.trace.confidence)
 
 
+def test_who_asks_is_told_when_probably_nothing_fits(town: Engine) -> None:
+    (note,) = town.recall(UNKNOWN).trace.notes
+    assert note.startswith("probably nothing here fits: the chance is ")
+    assert town.recall(KNOWN).trace.notes == ()
+    assert town.recall(UNKNOWN, options={"confidence.keep_unasked": 1.0}).trace.notes == (), "no floor, no doubt"
+    assert not any("probably" in note for note in town.recall(UNKNOWN, unasked=True).trace.notes), "nothing is here"
+
+
 @pytest.mark.covers("more.abstain")
 def test_unasked_and_unsure_returns_nothing_and_says_why(town: Engine) -> None:
     answer = town.recall(UNKNOWN, unasked=True)
@@ -93,6 +101,13 @@ def test_a_hook_is_told_nothing_unless_it_insists(town: Engine) -> None:
     assert silent.text == "" and silent.ids == ()
     insisted, _ = town.recollect(UNKNOWN, "s1", profile="balanced", force=True)
     assert insisted.ids
+
+
+def test_words_that_stand_in_tags_count(town: Engine) -> None:
+    town.remember("Olaf repairs it every spring.", tags=["lighthouse", "lamp"])
+    answer = town.recall("lighthouse lamp", unasked=True)
+    assert [hit.content for hit in answer] == ["Olaf repairs it every spring."]
+    assert answer.trace.confidence is not None and answer.trace.confidence > 0.5
 
 
 def test_with_meaning_the_models_own_calibration_is_used(opened: Open) -> None:

@@ -108,6 +108,14 @@ def told(confidence: Confidence) -> str:
     )
 
 
+def doubts(confidence: Confidence, recipe: ConfidenceRecipe) -> list[str]:
+    """What to tell who asked and gets an answer that nobody would be given unasked."""
+    curve = next(one.curve for one in recipe.calibrations if one.name == confidence.calibration)
+    point = floor_at(curve, recipe.keep_unasked)
+    doubtful = point is not None and confidence.chance < logistic(point.log_odds)
+    return [f"probably nothing here fits: the chance is {confidence.chance:.1%}"] if doubtful else []
+
+
 def weighed(found: Mapping[str, float], calibration: Calibration, keep: float = 1.0) -> Confidence:
     """The logistic, sign by sign, and the floor that this rate means."""
     parts = tuple(
@@ -238,7 +246,8 @@ def _in_time(question: Question, candidates: Sequence[Candidate]) -> float:
 def _text(candidate: Candidate) -> str:
     content, passage = candidate.memory.content, candidate.passage
     start = passage.start if passage is not None and len(content) > MAX_CHARACTERS else 0
-    return content[start : start + MAX_CHARACTERS]
+    # Tags are searched like the text, so they hold words as it does.
+    return " ".join((content[start : start + MAX_CHARACTERS], *candidate.memory.tags))
 
 
 def _split(text: str) -> list[str]:
