@@ -50,6 +50,18 @@ def test_nothing_found_says_what_is_not_yet_found_by_meaning(engine: Engine) -> 
     visit(build_server(engine), work)
 
 
+def test_what_a_reader_should_know_of_the_answer_stands_below_it(engine: Engine) -> None:
+    """Some clients show a model the text alone."""
+    engine.remember("Deploys happen on Tuesdays")
+
+    async def work(at: Visit) -> None:
+        for tool, words in (("memory_search", {"query": "deplyos"}), ("memory_recall", {"context": "deplyos"})):
+            shown = (await at.text(tool, **words)).splitlines()
+            assert shown[-2:] == [FENCE_CLOSE, "Read 'deplyos' as 'deploys'; put it in quotes to have it as it is."]
+
+    visit(build_server(engine), work)
+
+
 def test_results_are_the_documents_of_the_other_doors(engine: Engine) -> None:
     receipt = engine.remember("Deploys happen on Tuesdays", type="decision", tags=["ops"], scope=Scope(project="shop"))
     other = engine.remember("Deploys need two approvals", metadata={"path": "docs/deploy.md"})

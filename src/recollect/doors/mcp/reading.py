@@ -87,7 +87,7 @@ class Reading:
         if not explain:
             document["hits"] = [{name: hit[name] for name in hit if name not in REASONS} for hit in document["hits"]]
             del document["dropped"], document["trace"]
-        return views.result(document, views.fenced_recall(answer) or _nothing(answer))
+        return views.result(document, _told(answer, views.fenced_recall(answer)))
 
     def memory_recall(
         self,
@@ -122,7 +122,7 @@ class Reading:
             "notes": list(answer.trace.notes),
             "confidence": answer.trace.confidence,
         }
-        return views.result(document, rendered or _nothing(answer))
+        return views.result(document, _told(answer, rendered))
 
     def memory_expand(self, id: given.Id, offset: Offset = 0) -> Annotated[CallToolResult, results.ExpandResult]:
         """Show one memory in full, with all its fields, its links and the memories they lead to.
@@ -208,8 +208,10 @@ class Reading:
         return replace(answer, trace=replace(answer.trace, notes=(*answer.trace.notes, note)))
 
 
-def _nothing(answer: Recall) -> str:
-    return " ".join((NOTHING, *(f"{note[:1].upper()}{note[1:]}." for note in answer.trace.notes)))
+def _told(answer: Recall, block: str) -> str:
+    """The block, or that there is none, and what a reader should know of it."""
+    notes = " ".join(f"{note[:1].upper()}{note[1:]}." for note in answer.trace.notes)
+    return (f"{block}\n{notes}" if block else f"{NOTHING} {notes}").rstrip()
 
 
 def checked_profile(profile: str | None) -> str | None:
