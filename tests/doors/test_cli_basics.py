@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from rich.text import Text
 from typer.main import get_command
 
 import recollect
@@ -46,6 +47,14 @@ def test_the_help_of_every_command_has_an_example(cli: Any, name: str) -> None:
     ran = cli(*name.split(), "--help")
     assert ran.code == 0
     assert f"recollect {name.split()[0]}" in ran.out.split("Example", 1)[1]
+
+
+def test_help_is_shown_as_it_was_written() -> None:
+    """What looks like markup would vanish, and lines broken in the source would break a second time."""
+    for name, command in commands():
+        written = [command.help, command.epilog, *(one.help for one in command.params)]
+        assert [text for text in written if text and Text.from_markup(text).plain != text] == [], name
+        assert "\n" not in command.help.replace("\n\n", ""), name
 
 
 @pytest.mark.parametrize("place", ["before", "after"])

@@ -54,6 +54,7 @@ class RecollectGroup(TyperGroup):
         super().__init__(**given)
         shared = [one for one in self.params if one.name in GLOBAL_FLAGS]
         for command in _commands_below(self):
+            command.help = _flowing(command.help or "")
             for parameter in shared:
                 twin = copy.copy(parameter)
                 twin.expose_value = False
@@ -94,6 +95,11 @@ def _commands_below(group: Any) -> Iterator[Any]:
         yield command
         if hasattr(command, "commands"):
             yield from _commands_below(command)
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs without the line breaks of the source: the reader's terminal is of another width."""
+    return "\n\n".join(" ".join(one.split()) for one in text.split("\n\n"))
 
 
 def _failed(error: RecollectError, as_json: bool, code: int) -> int:

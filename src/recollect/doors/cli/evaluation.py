@@ -44,7 +44,9 @@ Systems = Annotated[
 Questions = Annotated[
     str | None,
     typer.Option(
-        "--questions", metavar="FILE", help='Instead of --data: {"query", "relevant": [ids]} lines for the own store.'
+        "--questions",
+        metavar="FILE",
+        help='Instead of --data: JSON lines with "query" and "relevant" (ids), for the own store.',
     ),
 ]
 Ks = Annotated[str, typer.Option("--k", help="Cut-offs of recall, any and all.")]

@@ -53,15 +53,11 @@ def _section(name: str, command: Any) -> str:
     usage = " ".join(
         [name, *(one.metavar or one.name.upper() for one in arguments), *(["[OPTIONS]"] if options else [])]
     )
-    lines = [f"## `{name}`", "", _paragraphs(command.help or ""), "", f"    {usage}", ""]
+    lines = [f"## `{name}`", "", command.help or "", "", f"    {usage}", ""]
     lines += [f"- `{one.metavar or one.name.upper()}` {one.help or ''}".rstrip() for one in arguments]
     lines += [_option(one) for one in options if one.name != "help"]
     lines += ["", *_examples(command.epilog or "")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
-
-
-def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(one.split()) for one in text.split("\n\n"))
 
 
 def _option(option: Any) -> str:
