@@ -210,7 +210,7 @@ def abstain(
 ) -> None:
     """Fit how sure an answer is, and show its curve: questions asked where their answer is, and where it is not.
 
-    Prints the calibrations as they stand in a profile's [confidence] table: with the embedder, and by words alone.
+    Prints the calibrations as they stand in a profile under `confidence`: with the embedder, and by words alone.
     """
     from recollect.evals import calibrating, results, significance
 
