@@ -26,7 +26,8 @@ def start_daemon(home: str, environment: Mapping[str, str]) -> bool:
     """Start `recollect serve` on its own, unless that was tried a moment ago; tells whether it was."""
     mark = f"{folder(home)}/starting"
     try:
-        if time.time() - os.stat(mark).st_mtime < SECONDS_BETWEEN_STARTS:  # noqa: PTH116
+        # A mark of the future was made before the clock was set back.
+        if 0 <= time.time() - os.stat(mark).st_mtime < SECONDS_BETWEEN_STARTS:  # noqa: PTH116
             return False
     except OSError:
         os.makedirs(folder(home), mode=0o700, exist_ok=True)  # noqa: PTH103
