@@ -168,15 +168,16 @@ class Engine(AbstractContextManager["Engine"]):
     ) -> list[Receipt]:  # fmt: skip
         """Remember what an agent's output marks: `[MEMORY]` lines and phrasings such as "Decision: …".
 
-        Type and confidence are those of each mark; its own tags come before the given ones.
+        Type, confidence and a stated importance are those of each mark; its own tags come before the given ones.
         """
         given: dict[str, Any] = {
-            "importance": importance, "scope": scope or Scope(), "source": source, "created_at": created_at,
+            "scope": scope or Scope(), "source": source, "created_at": created_at,
             "pinned": pinned, "sensitive": sensitive, "metadata": metadata or {}, "captured": True,
         }  # fmt: skip
         drafts = [
-            writing.Draft(one.content, one.type, (*one.tags, *several(tags, "tags")), one.confidence, **given)
+            writing.Draft(one.content, one.type, (*one.tags, *several(tags, "tags")), one.confidence, weight, **given)
             for one in markers(text)
+            for weight in [importance if one.importance is None else one.importance]
         ]
         return self.remember_many(drafts, dedupe=dedupe, now=now)
 

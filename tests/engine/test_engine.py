@@ -244,6 +244,15 @@ def test_a_recollection_that_is_swept_away_while_it_is_written_is_none(
 
 
 @pytest.mark.covers("more.forget")
+def test_a_mark_states_its_own_importance(engine: Engine) -> None:
+    text = "[MEMORY] importance=high: rotate the keys monthly\n[MEMORY] type=fact: the bell rings at noon"
+    stored = [engine.get(one.id) for one in engine.capture(text, importance=0.3)]
+    assert [(one.content, one.importance) for one in stored] == [
+        ("rotate the keys monthly", 0.9),
+        ("the bell rings at noon", 0.3),
+    ]
+
+
 def test_a_forgotten_text_does_not_come_back_by_capture_but_a_person_may_say_it_again(engine: Engine) -> None:
     id = engine.remember("use the legacy endpoint for billing").id
     engine.forget(id)

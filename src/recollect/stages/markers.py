@@ -2,8 +2,8 @@
 
     [MEMORY] type=gotcha tags=sqlite,wal: Checkpoints stall while a reader is open
 
-The attributes are optional, in any order: type, tags, confidence. List bullets, quote marks, bold and code marks
-around the line are tolerated. Not read: fenced code blocks (an example in a document is not a wish to remember),
+The attributes are optional, in any order: type, tags, confidence, importance. List bullets, quote marks, bold and code
+marks around the line are tolerated. Not read: fenced code blocks (an example in a document is not a wish to remember),
 placeholders like `<text>`, and what recollect itself wrote into the prompt (the lines under a "Relevant Memories"
 heading up to the next heading, and everything in its fence), or recalled memories would multiply.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import MAX_TAG_BYTES, MAX_TAGS, TYPE
 from recollect.stages.cleaning import clean
+from recollect.stages.merging import IMPORTANCE_WORDS
 from recollect.stages.rendering import FENCE_CLOSE, FENCE_OPEN, HEADING
 from recollect.stages.sentences import sentences
 
@@ -40,6 +41,8 @@ class Marker:
     type: str = DEFAULT_TYPE
     tags: tuple[str, ...] = ()
     confidence: float = EXPLICIT_CONFIDENCE
+    importance: float | None = None
+    """None: not stated."""
 
 
 # Labels open a line and are not part of what is remembered; openings start a sentence and stay.
@@ -64,7 +67,7 @@ OPENINGS: dict[str, str] = {
 
 _DECORATION = re.compile(r"(?:\s|[-*+>•`_]|\d{1,3}[.)]\s)*")
 _MARKER = re.compile(r"\[MEMORY\][*_`]*:?")
-_ATTRIBUTE = re.compile(r"\s*(type|tag|confidence)s?=([^\s:]*+)")
+_ATTRIBUTE = re.compile(r"\s*(type|tag|confidence|importance)s?=([^\s:]*+)")
 # After "a," the next tag may stand behind a space; a word with "=" is the next attribute.
 _MORE_TAGS = re.compile(r"\s++([^\s:=]++)(?![=])")
 _LABEL = re.compile(rf"({'|'.join(sorted(LABELS, key=len, reverse=True))})[*_`]*:[*_`]*(?=\s)", re.IGNORECASE)
@@ -154,7 +157,9 @@ def _explicit(line: str, place: int) -> Iterator[Marker]:
         return
     if not TYPE.fullmatch(type_):
         type_ = DEFAULT_TYPE
-    yield Marker(content, type_, _tags(attributes.get("tag", "")), _confidence(attributes.get("confidence")))
+    confidence, importance = _share(attributes.get("confidence")), _importance(attributes.get("importance"))
+    stated = EXPLICIT_CONFIDENCE if confidence is None else confidence
+    yield Marker(content, type_, _tags(attributes.get("tag", "")), stated, importance)
 
 
 def _tags(text: str) -> tuple[str, ...]:
@@ -186,10 +191,15 @@ def _is_placeholder(content: str) -> bool:
     return bool(_PLACEHOLDER.fullmatch(content))
 
 
-def _confidence(value: str | None) -> float:
-    """A stated confidence within [0, 1], else that of an explicit marker."""
+def _importance(value: str | None) -> float | None:
+    """A stated importance: a word for it, or a share."""
+    return IMPORTANCE_WORDS.get((value or "").lower(), _share(value))
+
+
+def _share(value: str | None) -> float | None:
+    """A stated number within [0, 1], if it is one."""
     try:
         stated = float(value or "")
     except ValueError:
-        return EXPLICIT_CONFIDENCE
-    return stated if 0.0 <= stated <= 1.0 else EXPLICIT_CONFIDENCE
+        return None
+    return stated if 0.0 <= stated <= 1.0 else None

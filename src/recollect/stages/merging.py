@@ -8,6 +8,7 @@ from datetime import datetime
 from recollect.domain.memory import EPISODE, MAX_TAGS, Memory
 
 DEFAULT_IMPORTANCE = 0.5
+IMPORTANCE_WORDS = {"high": 0.9, "medium": 0.5, "low": 0.2}
 
 
 def may_be_one(one: Memory, standing: Memory) -> bool:

@@ -13,10 +13,9 @@ from typing import Any, cast
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import EMPTY, MAX_TAG_BYTES, MAX_TAGS, TYPE, Memory, Scope
 from recollect.stages import fields, secrets, similarity
-from recollect.stages.merging import DEFAULT_IMPORTANCE
+from recollect.stages.merging import DEFAULT_IMPORTANCE, IMPORTANCE_WORDS
 from recollect.writing.metadata import checked_metadata
 
-IMPORTANCE_WORDS = {"high": 0.9, "medium": 0.5, "low": 0.2}
 NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._/-]{0,127}")
 
 
