@@ -77,8 +77,8 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     if evidence is not None and abstained:
         kept, dropped = [], [*confidence.withheld(kept, evidence), *dropped]
         journal.notes.append(confidence.told(evidence))
-    elif evidence is not None and profile.confidence is not None and kept:
-        journal.notes.extend(confidence.doubts(evidence, profile.confidence))
+    elif evidence is not None and evidence.doubtful and kept:
+        journal.notes.append(confidence.doubted(evidence))
     journal.stage("confidence")
     hits = tuple(_as_hit(one, place) for place, one in enumerate(kept, start=1))
     # The block is for a model, which must not see what is sensitive; people read the hits.

@@ -76,6 +76,8 @@ class Confidence:
     floor: float | None = None
     injected: float = 1.0
     """The share of unanswerable questions that got past this floor when it was calibrated."""
+    doubtful: bool = False
+    """Whether nothing would be put before a model that had not asked."""
 
     @property
     def enough(self) -> bool:

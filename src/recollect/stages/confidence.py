@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import exp, log
 
@@ -86,11 +86,12 @@ def assess(
     ]
     if not chosen:
         return None
-    keep = recipe.keep
-    if question.unasked:
-        seen = len(by_name["similarity"].hits) if "similarity" in by_name else frequencies.documents
-        keep = recipe.keep_unasked if seen >= recipe.unasked_from else 1.0
-    return weighed(found, max(chosen, key=lambda one: (len(one.model), len(one.weights), one.name)), keep)
+    seen = len(by_name["similarity"].hits) if "similarity" in by_name else frequencies.documents
+    unasked = recipe.keep_unasked if seen >= recipe.unasked_from else 1.0
+    calibration = max(chosen, key=lambda one: (len(one.model), len(one.weights), one.name))
+    answer = weighed(found, calibration, unasked if question.unasked else recipe.keep)
+    floor = floor_at(calibration.curve, unasked)
+    return replace(answer, doubtful=floor is not None and answer.chance < logistic(floor.log_odds))
 
 
 def withheld(candidates: Sequence[Candidate], confidence: Confidence) -> list[Dropped]:
@@ -108,12 +109,9 @@ def told(confidence: Confidence) -> str:
     )
 
 
-def doubts(confidence: Confidence, recipe: ConfidenceRecipe) -> list[str]:
+def doubted(confidence: Confidence) -> str:
     """What to tell who asked and gets an answer that nobody would be given unasked."""
-    curve = next(one.curve for one in recipe.calibrations if one.name == confidence.calibration)
-    point = floor_at(curve, recipe.keep_unasked)
-    doubtful = point is not None and confidence.chance < logistic(point.log_odds)
-    return [f"probably nothing here fits: the chance is {confidence.chance:.1%}"] if doubtful else []
+    return f"probably nothing here fits: the chance is {confidence.chance:.1%}"
 
 
 def weighed(found: Mapping[str, float], calibration: Calibration, keep: float = 1.0) -> Confidence:
