@@ -332,6 +332,12 @@ def test_wrong_requests_end_with_the_next_step(
     assert not (tmp_path / "home" / "evals").exists(), "a wrong request is told before any work"
 
 
+def test_a_wrong_set_is_told_before_the_others_are_measured(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    wrong = write_set(tmp_path / "wrong", [{"text": "no id"}])
+    assert "wrong" in document(cli("eval", "run", tiny, wrong, "--json", code=2))["error"]["message"]
+    assert not (tmp_path / "home" / "evals").exists()
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "run.json"
     results.put(target, "old")
