@@ -355,7 +355,7 @@ def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("body", [{}, {"kind": "run"}, {"kind": "dance", "results": []}, {"kind": "run", "results": 1}])
+@pytest.mark.parametrize("body", [{}, {"kind": "run"}, {"kind": ["run"], "results": []}, {"kind": "run", "results": 1}])
 def test_what_is_no_result_is_named(cli: Cli, tmp_path: Path, body: dict[str, Any]) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"recollect_eval": 1, **body}))
     error = document(cli("eval", "report", tmp_path, "--json", code=2))["error"]

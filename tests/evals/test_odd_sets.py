@@ -42,7 +42,7 @@ def test_judgements_are_read_however_they_are_written(tiny: Path, text: str) -> 
     assert judged(tiny, text) == {"q1": {"a1": 1}, "q2": {"a6": 1}}
 
 
-@pytest.mark.parametrize("grade", ["inf", "nan", "high"])
+@pytest.mark.parametrize("grade", ["inf", "nan", "high", "x" * 200_000])
 def test_a_grade_that_is_no_number_is_named_with_its_line(tiny: Path, grade: str) -> None:
     with pytest.raises(InvalidInput, match=r"test\.tsv:2"):
         judged(tiny, f"q1\ta1\t1\nq2\ta6\t{grade}\n")

@@ -10,7 +10,6 @@ question names one), `question_date` (or `created_at`) when it was asked, `categ
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -325,11 +324,12 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
     unknown = 0
     for path in files:
         with _text_of(path) as file:
-            for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-                if not "".join(row).strip() or (number == 1 and _is_header(row)):
+            for number, line in enumerate(file, start=1):
+                cells = line.rstrip().split("\t")
+                if not line.strip() or (number == 1 and _is_header(cells)):
                     continue
                 try:
-                    query, document, grade = _judgement(row)
+                    query, document, grade = _judgement(cells)
                 except (ValueError, OverflowError):
                     hint = "each line is query-id, corpus-id and score, separated by tabs"
                     raise InvalidInput(f"{path}:{number} is no judgement", hint) from None
@@ -339,16 +339,15 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
     return relevant, unknown
 
 
-def _judgement(row: Sequence[str]) -> tuple[str, str, int]:
+def _judgement(cells: Sequence[str]) -> tuple[str, str, int]:
     """Question, document and grade, part of one counted as a whole; TREC's files say nothing in a second column."""
-    cells = "\t".join(row).rstrip().split("\t")
     query, document, grade = (cells[0], *cells[2:]) if len(cells) == 4 else cells
     return query.strip(), document.strip(), math.ceil(float(grade))
 
 
-def _is_header(row: Sequence[str]) -> bool:
+def _is_header(cells: Sequence[str]) -> bool:
     """Names of columns, whatever they are called: no grade is a word."""
-    return len(row) in (3, 4) and not any(sign.isdigit() for sign in row[-1])
+    return len(cells) in (3, 4) and not any(sign.isdigit() for sign in cells[-1])
 
 
 def _haystacks(path: Path, documents: Sequence[Document]) -> dict[str, frozenset[str]]:

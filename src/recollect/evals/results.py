@@ -179,7 +179,7 @@ def read(place: Path) -> list[dict[str, Any]]:
 
 def _is_document(entry: Any) -> bool:
     found = cast(dict[str, Any], entry) if isinstance(entry, dict) else {}
-    return found.get("recollect_eval") == VERSION and isinstance(found.get(KINDS.get(found.get("kind", ""), "")), list)
+    return found.get("recollect_eval") == VERSION and isinstance(found.get(KINDS.get(str(found.get("kind")), "")), list)
 
 
 def machine() -> dict[str, Any]:

@@ -326,7 +326,7 @@ def _benches(
     for place, name in zip(places, sources.names(places), strict=True):
         with run.progress(one_line(name, 30)) as advance:
             opening = (
-                sources.own(place, source, datetime.now(UTC))
+                sources.own(place, source, datetime.now(UTC).astimezone())
                 if questions
                 else sources.public(place, source, lambda _what, done, total, go=advance: go(done, total), name=name)
             )
