@@ -211,6 +211,7 @@ def test_a_very_long_text_is_sent_once_and_page_by_page(engine: Engine) -> None:
             assert page.get("truncated", False) == (offset is not None)
         assert read == text
         shown = await at.text("memory_expand", id=stored.id)
+        assert f"characters 0 to {views.SHOWN_CHARACTERS} of {len(text)} below" in shown
         offset = int(re.findall(r"offset (\d+)", shown)[-1])
         seen = shown[: shown.index("\n" + FENCE_CLOSE)]
         assert offset == views.SHOWN_CHARACTERS and seen.endswith(text[:offset].splitlines()[-1])

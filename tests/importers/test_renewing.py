@@ -101,6 +101,14 @@ def test_what_was_corrected_here_stands_until_the_note_is_edited(store: Store) -
     assert texts(store) == ["WAL is on again."]
 
 
+def test_the_same_file_by_another_name_is_the_same_note(store: Store) -> None:
+    sync(store, "WAL is on.\n", "notes/db.md", origin="/vault/notes/db.md")
+    (memory,) = held(store)
+    update(store, memory.id, now=NOW, policy=WritePolicy(), content="WAL is off.")
+    assert counts(sync(store, "WAL is on.\n", "db.md", origin="/vault/notes/db.md")) == (0, 0, 1)
+    assert texts(store) == ["WAL is off."]
+
+
 def test_a_note_that_an_older_version_imported_is_changed_in_place(store: Store) -> None:
     """It had no key: the first import that finds it unchanged gives it one."""
     sync(store, "WAL is on.\n", origin="")

@@ -24,9 +24,10 @@ def named(*parts: Any) -> str:
 
 
 def digested(draft: Draft, memory: Memory) -> Draft:
-    """The draft with the digest of what it says, once its secrets are hidden."""
+    """The draft with the digest of what it says, once its secrets are hidden; how its file was called is no part."""
     given = "" if draft.created_at is None else memory.created_at.isoformat()
-    digest = named(memory.content, memory.type, memory.tags, json.dumps(dict(memory.metadata), sort_keys=True), given)
+    told = {name: value for name, value in memory.metadata.items() if name != "path"}
+    digest = named(memory.content, memory.type, memory.tags, json.dumps(told, sort_keys=True), given)
     return replace(draft, metadata={**draft.metadata, DIGEST: digest})
 
 

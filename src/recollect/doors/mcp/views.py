@@ -55,7 +55,7 @@ def page(memory: Memory, offset: int) -> tuple[dict[str, Any], str]:
     if end >= len(text):
         return {"content": text[offset:]}, fenced_whole(replace(memory, content=text[offset:]))
     told = offset + SHOWN_CHARACTERS
-    shown = fenced_whole(replace(memory, content=text[offset:told]))
+    shown = fenced_whole(replace(memory, content=text[offset:told]), f"characters {offset} to {told} of {len(text)}")
     more = f"More: the text goes on in the structured content; here, call again with offset {told}."
     return {"content": text[offset:end], "truncated": True, "next_offset": end}, f"{shown}\n{more}"
 
@@ -97,10 +97,11 @@ def fenced_memories(memories: Iterable[Memory]) -> str:
     return _fenced([_brief(RecallHit(rank, one, 0.0)) for rank, one in enumerate(memories, start=1)], "## Memories")
 
 
-def fenced_whole(memory: Memory) -> str:
+def fenced_whole(memory: Memory, which: str = "in full") -> str:
     """A memory's text as it stands: its lines are kept, and each is marked as quoted."""
-    frame = _fenced([RecallHit(1, replace(memory, content="in full below:"), 0.0)], "## Memory").splitlines()
-    return "\n".join([*frame[:-1], *(f"| {one}" for one in rendering.disarmed(memory.content).splitlines()), frame[-1]])
+    frame = _fenced([RecallHit(1, replace(memory, content=f"{which} below:"), 0.0)], "## Memory").splitlines()
+    return "
+".join([*frame[:-1], *(f"| {one}" for one in rendering.disarmed(memory.content).splitlines()), frame[-1]])
 
 
 def _brief(hit: RecallHit) -> RecallHit:
