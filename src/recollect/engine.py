@@ -238,7 +238,7 @@ class Engine(AbstractContextManager["Engine"]):
         without_sensitive: others take the places of what a model must not see.
         """
         check_request(query, limit, mode, sort_by, budget_tokens)
-        asked_at = _asked_at(now)
+        asked_at = writing.as_asked(now)
         chosen, notes = self._profile(profile, options, rerank)
         chosen = profiles.withholding(chosen) if without_sensitive else chosen
         wanted = narrowed(
@@ -272,7 +272,7 @@ class Engine(AbstractContextManager["Engine"]):
 
         While the prompt stays on the topic of the previous one, the old recollection stands, unless forced.
         """
-        moment, folder = _asked_at(now), self.settings.recollections
+        moment, folder = writing.as_asked(now), self.settings.recollections
         before = recollection.read(folder, name_of(session, "session"))
         vector = self._prompt_vector(prompt) if topic_gate else ()
         asks = recollection.asked_of(self.settings.store, place(scope), getattr(self.embedder, "id", None))
@@ -489,11 +489,6 @@ class Engine(AbstractContextManager["Engine"]):
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _asked_at(now: Time) -> datetime:
-    """In the zone of whoever asks: the one that was given, or the one of this machine."""
-    return _now().astimezone() if now is None else writing.as_asked(now)
 
 
 def _moment(value: Time, field: str = "now") -> datetime | None:

@@ -113,8 +113,10 @@ def as_moment(value: datetime | str, field: str = "time") -> datetime:
         raise InvalidInput(f"{str(value)[:40]!r} is not a time", hint, field) from error
 
 
-def as_asked(value: datetime | str, field: str = "now") -> datetime:
-    """The same in the zone it was given in: "yesterday" is a day of whoever asks."""
+def as_asked(value: datetime | str | None, field: str = "now") -> datetime:
+    """The same in the zone it was given in: "yesterday" is a day of whoever asks. None: now, in that of this machine."""
+    if value is None:
+        return datetime.now(UTC).astimezone()
     moment = as_moment(value, field)
     try:
         zone = (datetime.fromisoformat(value) if isinstance(value, str) else value).tzinfo

@@ -100,8 +100,7 @@ def fenced_memories(memories: Iterable[Memory]) -> str:
 def fenced_whole(memory: Memory, which: str = "in full") -> str:
     """A memory's text as it stands: its lines are kept, and each is marked as quoted."""
     frame = _fenced([RecallHit(1, replace(memory, content=f"{which} below:"), 0.0)], "## Memory").splitlines()
-    return "
-".join([*frame[:-1], *(f"| {one}" for one in rendering.disarmed(memory.content).splitlines()), frame[-1]])
+    return "\n".join([*frame[:-1], *(f"| {one}" for one in rendering.disarmed(memory.content).splitlines()), frame[-1]])
 
 
 def _brief(hit: RecallHit) -> RecallHit:
