@@ -114,7 +114,7 @@ def as_moment(value: datetime | str, field: str = "time") -> datetime:
 
 
 def as_asked(value: datetime | str | None, field: str = "now") -> datetime:
-    """The same in the zone it was given in: "yesterday" is a day of whoever asks. None: now, in that of this machine."""
+    """The same in the zone it was given in: "yesterday" is a day of whoever asks. None: now, in this machine's."""
     if value is None:
         return datetime.now(UTC).astimezone()
     moment = as_moment(value, field)
