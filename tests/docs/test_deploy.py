@@ -27,8 +27,22 @@ def composed(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", COMPOSE)
 def test_every_variable_of_the_daemon_is_a_setting(name: str) -> None:
     given = composed(name)["services"]["recollect"]["environment"]
-    assert given and set(given) <= SETTINGS
+    assert given and set(given) <= SETTINGS | {"PGPASSWORD"}
     assert load({**given, "RECOLLECT_HOME": "/data"}).store.startswith(("postgresql://", "/data"))
+
+
+@pytest.mark.parametrize("name", COMPOSE)
+def test_every_variable_that_must_be_given_is_in_the_commands_at_the_head(name: str) -> None:
+    text = (DEPLOY / name).read_text(encoding="utf-8")
+    head = text.partition("services:")[0]
+    wanted = set(re.findall(r"\$\{(\w+):\?", text))
+    assert wanted and wanted <= set(re.findall(r"(\w+)=…", head))
+
+
+def test_a_password_may_hold_what_an_address_may_not() -> None:
+    daemon = composed("compose.yaml")["services"]["recollect"]["environment"]
+    assert "$" not in daemon["RECOLLECT_STORE"]
+    assert daemon["PGPASSWORD"] == "${RECOLLECT_PASSWORD}"
 
 
 @pytest.mark.parametrize("name", COMPOSE)
