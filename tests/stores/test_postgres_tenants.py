@@ -245,6 +245,16 @@ def test_a_copy_into_a_bound_store_that_will_be_refused_does_not_begin(address: 
     bound.close()
 
 
+def test_a_copy_that_needs_the_owner_does_not_begin_without_him() -> None:
+    source, target = open_memory(), open_postgres(shared_server().fresh(role=APP))
+    source.records.write([Put(Memory("a", "kept")), Put(Memory("b", "forgotten"))])
+    source.records.write([Erase("b")])
+    with pytest.raises(StoreUnavailable, match="the role may not do this"):
+        copy_store(source, target)
+    assert target.care.stats().memories == 0 and target.care.settings() == {}
+    target.close()
+
+
 def test_an_interrupted_copy_of_one_tenant_keeps_no_other_from_theirs(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

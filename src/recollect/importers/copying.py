@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting
-from recollect.domain.errors import Conflict, Corrupt, InvalidInput
+from recollect.domain.errors import Conflict, Corrupt, RecollectError
 from recollect.domain.memory import Link, Memory
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
@@ -50,7 +50,7 @@ def copy_store(source: Store, target: Store, *, progress: Progress | None = None
     try:
         target.care.bury(source.care.graves())  # if that is refused, before hours of work
         written = _copy_memories(source, target, say)
-    except (Conflict, InvalidInput):
+    except RecollectError:
         if _is_empty(target):
             target.records.write([SetSetting(mark, None)])
         raise
