@@ -138,6 +138,14 @@ def test_update_changes_what_is_named_and_nothing_else(cli: Any) -> None:
     assert cli("update", id).code == 2
 
 
+def test_update_moves_a_memory_to_another_project(cli: Any) -> None:
+    id = added(cli, "the pool has 20 connections", "--project", "shpo", "--session", "s1")
+    moved = cli("update", id, "--project", "shop", "--json").document["scope"]
+    assert (moved["project"], moved["session"]) == ("shop", "s1")
+    assert cli("update", id, "--project", "", "--json").document["scope"]["project"] is None
+    assert cli("update", "nosuch", "--project", "shop").code == 1
+
+
 def test_update_replaces_the_vector_too(cli: Any) -> None:
     id = added(cli, "alpha bravo charlie")
     cli("update", id, "--content", "zebra yankee xray")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,9 @@ NewType = Annotated[
 NewTags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="The tags it shall have; repeatable.")]
 Metadata = Annotated[
     list[str] | None, typer.Option("--meta", metavar="NAME=VALUE", help="The metadata it shall have; repeatable.")
+]
+NewProject = Annotated[
+    str | None, typer.Option("--project", "-p", help='The project it shall belong to; "" takes it out.')
 ]
 Sensitive = Annotated[bool | None, typer.Option("--sensitive/--not-sensitive", help="Whether models may see it.")]
 LinkType = Annotated[
@@ -55,6 +59,7 @@ def update(
     importance: Annotated[str | None, typer.Option(help="0 to 1, or low, medium, high.")] = None,
     pinned: Annotated[bool | None, typer.Option("--pin/--unpin", help="Whether it keeps from decaying.")] = None,
     sensitive: Sensitive = None,
+    project: NewProject = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
     meta: Metadata = None,
     if_version: Annotated[int | None, typer.Option(help="Only if it still has this version.")] = None,
@@ -76,10 +81,12 @@ def update(
         "metadata": metadata or None,
     }
     changes = {name: value for name, value in asked.items() if value is not None}
-    if not changes:
+    if not changes and project is None:
         raise typer.BadParameter("name at least one field to change, such as --confidence 0.9", param_hint="update")
     run = current(ctx)
     with run.engine() as engine:
+        if project is not None:
+            changes["scope"] = replace(engine.get(id).scope, project=project or None)
         memory = engine.update(id, version=if_version, **changes)
         if run.json:
             run.emit(memory_to_dict(memory))
