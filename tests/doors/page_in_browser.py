@@ -55,3 +55,15 @@ def test_a_person_enters_the_token_asks_and_sees_why(home: Path, tab: Any) -> No
         assert "lexical" in tab.inner_text("#hits") and "#ops" in tab.inner_text("#hits")
         assert tab.locator("#hits img, #hits script").count() == 0
     assert tab.complaints == []
+
+
+def test_a_long_memory_leaves_the_others_in_sight(home: Path, tab: Any) -> None:
+    with daemon(home) as running:
+        for text in ("short", "a long story. " * 2000):
+            assert running.ask("POST", "/v1/memories", {"content": text})[0] == 201
+        tab.goto(running.url)
+        tab.fill("#token", running.token)
+        tab.press("#token", "Enter")
+        tab.wait_for_selector(".text")
+        heights = tab.eval_on_selector_all(".text", "all => all.map(one => one.offsetHeight)")
+        assert len(heights) == 2 and max(heights) < 400
