@@ -110,7 +110,7 @@ def test_addresses_and_doubles(tmp_path: Path) -> None:
 def test_opening_loads_no_numerical_library_until_it_is_needed() -> None:
     code = (
         "import sys; from pathlib import Path; from recollect.encoders import open_embedder, fetch, catalogue\n"
-        "open_embedder('default', Path('missing')); fetch.installed(Path('missing'))\n"
+        "open_embedder('default', Path('missing')); fetch.is_installed(Path('missing'), catalogue.ARCTIC)\n"
         "print(sorted({'numpy', 'onnxruntime', 'tokenizers', 'ssl', 'http.client'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
