@@ -1,4 +1,4 @@
-"""What a chat model behind an OpenAI-shaped endpoint said."""
+"""A chat model behind an OpenAI-shaped endpoint: what it is asked, and what it said."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Chat:
     @property
     def name(self) -> str:
         """Model and server: what may be shown."""
-        return f"{self._model or 'default'}@{self._endpoint.name}"
+        return self._endpoint.serving(self._model)
 
     def ask(self, prompt: str, *, task: str = "", seconds: float, attempts: int = 2) -> str:
         """The answer to one prompt. Timeout when the time is up, ModelUnavailable for every other failure."""
-        messages = [{"role": "system", "content": task}] if task else []
-        payload = {
-            "model": self._model,
-            "messages": [*messages, {"role": "user", "content": prompt}],
-            "temperature": 0,
-        }
-        return self._endpoint.ask(payload, said, seconds, attempts)
+        return self._endpoint.ask(completion(self._model, prompt, task), said, seconds, attempts)
+
+
+def completion(model: str, prompt: str, task: str = "") -> dict[str, Any]:
+    """What is sent for the answer to one prompt."""
+    messages = [{"role": "system", "content": task}] if task else []
+    return {"model": model, "messages": [*messages, {"role": "user", "content": prompt}], "temperature": 0}
 
 
 def said(answer: Any) -> str:

@@ -107,6 +107,10 @@ class Endpoint:
         """Host and port: what may be shown."""
         return self._address.netloc
 
+    def serving(self, model: str) -> str:
+        """A model and this server: what may be shown."""
+        return f"{model or 'default'}@{self.name}"
+
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"
 

@@ -74,7 +74,7 @@ class HttpEmbedder:
     def id(self) -> str:
         """Model and server, and what else changes the vectors."""
         prefixes = f"{self._remote.query_prefix}|{self._remote.document_prefix}"
-        return f"{self._model or 'default'}@{self._endpoint.name}" + (f"#{prefixes}" if prefixes != "|" else "")
+        return self._endpoint.serving(self._model) + (f"#{prefixes}" if prefixes != "|" else "")
 
     @property
     def dimension(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from recollect.domain.errors import ModelUnavailable, Timeout
-from recollect.encoders.chat import said
+from recollect.encoders.chat import completion, said
 from recollect.encoders.endpoint import Endpoint, mapping, number
 from recollect.encoders.session import ModelFiles, OnnxModel
 from recollect.encoders.vectors import clean
@@ -78,7 +78,7 @@ class HttpReranker:
 
     @property
     def id(self) -> str:
-        return f"{self._model or 'default'}@{self._endpoint.name}"
+        return self._endpoint.serving(self._model)
 
     def __repr__(self) -> str:
         return f"HttpReranker({self.id!r})"
@@ -130,7 +130,7 @@ class JudgeReranker:
 
     @property
     def id(self) -> str:
-        return f"judge:{self._model or 'default'}@{self._endpoint.name}"
+        return f"judge:{self._endpoint.serving(self._model)}"
 
     def __repr__(self) -> str:
         return f"JudgeReranker({self.id!r})"
@@ -139,8 +139,7 @@ class JudgeReranker:
         """All numbers (0 to 10), or none when the time ran out."""
         if not texts or (budget_ms is not None and budget_ms <= 0):
             return []
-        messages = [{"role": "system", "content": _TASK}, {"role": "user", "content": judge_prompt(query, texts)}]
-        payload = {"model": self._model, "messages": messages, "temperature": 0}
+        payload = completion(self._model, judge_prompt(query, texts), _TASK)
         try:
             return self._endpoint.ask(payload, lambda answer: parse_scores(said(answer), len(texts)), _wait(budget_ms))
         except Timeout:

@@ -23,35 +23,8 @@ MAX_CHARACTERS = 4_000
 MAX_WORDS = 400
 
 WORD = re.compile(r"\w+")
-FAMILY_ENDINGS = frozenset(
-    (
-        "ment",
-        "ments",
-        "ion",
-        "ions",
-        "ation",
-        "ations",
-        "tion",
-        "tions",
-        "er",
-        "ers",
-        "or",
-        "ors",
-        "al",
-        "ly",
-        "ity",
-        "ness",
-        "ance",
-        "ence",
-        "ure",
-        "ures",
-        "ing",
-        "ed",
-        "es",
-        "s",
-        "e",
-    )
-)
+_ENDINGS = "ment ments ion ions ation ations tion tions er ers or ors al ly ity ness ance ence ure ures ing ed es s e"
+FAMILY_ENDINGS = frozenset(_ENDINGS.split())
 FAMILY_ROOT = 5
 
 
@@ -235,15 +208,15 @@ def _bridge(left: Reading, right: Reading) -> tuple[Reading, Reading]:
         if kin is not None:
             renamed[kin] = term
             only_right.remove(kin)
-    words = tuple(
-        Word(renamed[word.term], word.kind, "", "base", False, word.lead, word.apart) if word.term in renamed else word
-        for word in right.words
-    )
-    plain = tuple(
-        Word(word.term, word.kind, "", "base", False, word.lead, word.apart) if word.term in renamed.values() else word
-        for word in left.words
-    )
-    return replace(left, words=plain), replace(right, words=words)
+    roots = set(renamed.values())
+    ours = tuple(_rooted(word, word.term) if word.term in roots else word for word in left.words)
+    theirs = tuple(_rooted(word, renamed[word.term]) if word.term in renamed else word for word in right.words)
+    return replace(left, words=ours), replace(right, words=theirs)
+
+
+def _rooted(word: Word, term: str) -> Word:
+    """The word as the root of its family, without its form."""
+    return Word(term, word.kind, "", "base", False, word.lead, word.apart)
 
 
 def _one_family(left: str, right: str) -> bool:
