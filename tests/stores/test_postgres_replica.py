@@ -132,6 +132,12 @@ def test_without_the_standby_the_primary_answers_until_it_is_back(
         assert found(store, "primary") == ["m1"]
         assert "the standby does not answer" in caplog.text
         standby.start()
+
+        def answers() -> bool:
+            caplog.clear()
+            return found(store, "nothing") == [] and "the standby does not answer" not in caplog.text
+
+        eventually(answers)  # it has our tables again: stalled before that, it would never get them
         with stalled(standby):
             store.records.write([Put(Memory("m2", "unknown to the standby"))])
             eventually(lambda: found(store, "unknown") == [])
