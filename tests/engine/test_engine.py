@@ -370,7 +370,7 @@ def test_yesterday_is_a_day_of_whoever_asks(engine: Engine, monkeypatch: pytest.
     berlin = datetime(2026, 5, 14, 0, 30, tzinfo=timezone(timedelta(hours=2)))
     for now, first in ((berlin, day), (berlin.isoformat(), day), (berlin.astimezone(UTC), before)):
         assert engine.recall("soup of yesterday", now=now)[0].id == first
-    monkeypatch.setattr("recollect.engine._now", lambda: berlin.astimezone(UTC))
+    monkeypatch.setattr("recollect.writing.drafts.this_moment", lambda: berlin.astimezone(UTC))
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     try:

@@ -184,7 +184,7 @@ def test_a_merge_takes_over_the_key(store: Store, put: Remember) -> None:
 @pytest.mark.covers("more.forget")
 def test_what_was_forgotten_comes_back_only_on_explicit_wish(store: Store, put: Remember) -> None:
     put("Emma lives in Leeds")
-    assert forget(store, ["m001"]) == 1
+    assert forget(store, ["m001"]) == ["m001"]
     refused = put("emma lives in  Leeds", captured=True)
     assert (refused.action, refused.duplicate_of) == ("skipped", None)
     assert refused.reason.startswith("tombstone")

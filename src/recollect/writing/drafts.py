@@ -113,10 +113,14 @@ def as_moment(value: datetime | str, field: str = "time") -> datetime:
         raise InvalidInput(f"{str(value)[:40]!r} is not a time", hint, field) from error
 
 
+def this_moment() -> datetime:
+    return datetime.now(UTC)
+
+
 def as_asked(value: datetime | str | None, field: str = "now") -> datetime:
     """The same in the zone it was given in: "yesterday" is a day of whoever asks. None: now, in this machine's."""
     if value is None:
-        return datetime.now(UTC).astimezone()
+        return this_moment().astimezone()
     moment = as_moment(value, field)
     try:
         zone = (datetime.fromisoformat(value) if isinstance(value, str) else value).tzinfo
