@@ -79,8 +79,8 @@ def test_a_text_that_moved_to_another_section_is_not_lost_with_the_edit_of_its_o
 
 def test_notes_of_one_name_in_two_folders_or_projects_are_two(store: Store) -> None:
     sync(store, "The shop sells tea.\n", origin="/shop/README.md")
-    sync(store, "The farm grows rye.\n", origin="/farm/README.md")
-    sync(store, "The farm grows rye and oats.\n", origin="/farm/README.md", scope=Scope(project="farm"))
+    sync(store, "The farm grows rye.\n", origin="/barn/README.md")
+    sync(store, "The farm grows rye and oats.\n", origin="/barn/README.md", scope=Scope(project="farm"))
     assert texts(store) == ["The farm grows rye and oats.", "The farm grows rye.", "The shop sells tea."]
 
 
