@@ -35,6 +35,8 @@ def judged(tiny: Path, text: str) -> dict[str, Any]:
         " q1\ta1 \t1\nq2\ta6\t1\nq2\ta2\t0\nq3\ta3\t-1\n",
         "q1\tQ0\ta1\t1\nq2\t0\ta6\t1\n",
         "topic\titeration\tdocument\trelevance\nq1\t0\ta1\t1\nq2\t0\ta6\t1\t\n",
+        "q1\ta1\t1\tsure\nq2\ta6\t1\t\n",
+        "query-id\tcorpus-id\tscore\tremark\nq1\ta1\t1\tsure\nq2\ta6\t1\t7 of 9\n",
         "q1\ta1\t0.5\nq2\ta6\t0.01\nq2\ta2\t-0.5\n",
     ],
 )

@@ -340,14 +340,15 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
 
 
 def _judgement(cells: Sequence[str]) -> tuple[str, str, int]:
-    """Question, document and grade, part of one counted as a whole; TREC's files say nothing in a second column."""
-    query, document, grade = (cells[0], *cells[2:]) if len(cells) == 4 else cells
+    """Question, document and grade, part of one counted as a whole; in TREC's files the second column says nothing."""
+    trec = len(cells) == 4 and cells[1].strip().upper() in ("0", "Q0")
+    query, document, grade = (cells[0], *cells[2:]) if trec else cells[:3]
     return query.strip(), document.strip(), math.ceil(float(grade))
 
 
 def _is_header(cells: Sequence[str]) -> bool:
     """Names of columns, whatever they are called: no grade is a word."""
-    return len(cells) in (3, 4) and not any(sign.isdigit() for sign in cells[-1])
+    return len(cells) in (3, 4) and not any(sign.isdigit() for cell in cells[2:] for sign in cell)
 
 
 def _haystacks(path: Path, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
