@@ -88,10 +88,8 @@ def measure(
     asked = texts.questions(questions)
     projects = np.array([PROJECTS.get(corpus.memory(number, "").scope.project or "", 0) for number in range(size)])
     say(f"{size}: import")
-    store = open_sqlite(place / "store.db")
-    rows = stores.write_memories(store, texts)
-    bare = stores.open_bare(place / "bare.db")
-    plain = stores.write_bare(bare, texts)
+    store, bare = open_sqlite(place / "store.db"), stores.open_bare(place / "bare.db")
+    rows, plain = stores.write_side_by_side(store, bare, texts)
     vectors = stores.write_vectors(store, texts, made.vectors)
     results: dict[str, Any] = {
         "import": {

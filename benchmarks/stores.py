@@ -38,12 +38,38 @@ def write_memories(store: Store, corpus: Corpus) -> Once:
     """All memories, without vectors; only the writing is timed."""
     total = Once()
     for piece in corpus.memories():
-        for first in range(0, len(piece), BATCH):
-            changes = [Put(memory) for memory in piece[first : first + BATCH]]
-            with Once() as took:
-                store.records.write(changes)
-            total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
+        _write_piece(store, piece, total)
     return total
+
+
+def _write_piece(store: Store, piece: Sequence[Memory], total: Once) -> None:
+    for first in range(0, len(piece), BATCH):
+        changes = [Put(memory) for memory in piece[first : first + BATCH]]
+        with Once() as took:
+            store.records.write(changes)
+        total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
+
+
+def write_side_by_side(store: Store, bare: apsw.Connection, corpus: Corpus) -> tuple[Once, Once]:
+    """All memories into the store, and all rows with their full text into bare tables in one transaction; only the
+    writing is timed. Piece by piece in turn: a machine that is slow for a while is slow for both."""
+    ours, theirs, number = Once(), Once(), 1
+    bare.execute("BEGIN").fetchall()
+    for piece in corpus.memories():
+        _write_piece(store, piece, ours)
+        with Once() as took:
+            rows = [bare_row(number + place, memory) for place, memory in enumerate(piece)]
+            bare.executemany(BARE_INSERT, rows)
+            bare.executemany(
+                "INSERT INTO fulltext (rowid, content, tags) VALUES (?, ?, ?)",
+                [(row[0], row[19], row[17]) for row in rows],
+            )
+        theirs.wall, theirs.cpu = theirs.wall + took.wall, theirs.cpu + took.cpu
+        number += len(piece)
+    with Once() as took:
+        bare.execute("COMMIT").fetchall()
+    theirs.wall, theirs.cpu = theirs.wall + took.wall, theirs.cpu + took.cpu
+    return ours, theirs
 
 
 def write_vectors(store: Store, corpus: Corpus, vectors: Floats) -> Once:
@@ -119,27 +145,6 @@ class SameRows:
 
     def close(self) -> None:
         self._connection.close()
-
-
-def write_bare(connection: apsw.Connection, corpus: Corpus) -> Once:
-    """All rows and their full text in one transaction; only the writing is timed."""
-    total = Once()
-    connection.execute("BEGIN").fetchall()
-    number = 1
-    for piece in corpus.memories():
-        with Once() as took:
-            rows = [bare_row(number + place, memory) for place, memory in enumerate(piece)]
-            connection.executemany(BARE_INSERT, rows)
-            connection.executemany(
-                "INSERT INTO fulltext (rowid, content, tags) VALUES (?, ?, ?)",
-                [(row[0], row[19], row[17]) for row in rows],
-            )
-        total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
-        number += len(piece)
-    with Once() as took:
-        connection.execute("COMMIT").fetchall()
-    total.wall, total.cpu = total.wall + took.wall, total.cpu + took.cpu
-    return total
 
 
 def any_of(question: str) -> str:
