@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,23 +49,19 @@ def _small(dataset: Dataset, query: Query, size: int, chance: random.Random) -> 
     near = [one for one in dataset.documents if one.namespace == query.namespace and one.id not in query.relevant]
     drawn = {one.id for one in chance.sample(near, min(len(near), max(0, size - len(query.relevant))))}
     documents = tuple(one for one in dataset.documents if one.id in drawn or one.id in query.relevant)
-    return replace(dataset, documents=documents, queries=(query,))
+    return replace(dataset, documents=documents, queries=(replace(query, candidates=None, itself=None),))
 
 
 def _is_kept(dataset: Dataset, embedder: RememberingEmbedder, keep: float) -> bool:
     """Whether the one question gets an answer."""
     places = {one.id: one.id for one in dataset.documents}
-    case = cases_of(dataset, places, _whole(dataset.queries))[0]
+    case = cases_of(dataset, places, dataset.queries)[0]
     chosen = settings.load(store=":memory:")
     with Engine(open_store(":memory:"), chosen, embedder, background=False) as engine:
         engine.remember_many(list(drafts(dataset)), dedupe=False)
         engine.upkeep()
         answer = engine.recall(case.text, scope=case.scope, now=case.now, options={"confidence.keep": keep})
     return not answer.abstained
-
-
-def _whole(queries: Sequence[Query]) -> list[Query]:
-    return [replace(one, candidates=None, itself=None) for one in queries]
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from recollect.settings import Settings
 from recollect.stages.markers import markers
 from recollect.stages.parse import parse
 from recollect.worker import Worker
+from recollect.writing.drafts import this_moment
 
 Time = datetime | str | None
 Choice = str | None
@@ -148,7 +149,7 @@ class Engine(AbstractContextManager["Engine"]):
             metadata=metadata or {},
         )
         policy = self.policy if dedupe else replace(self.policy, dedupe=False)
-        receipt = writing.remember(self.store, draft, id=new_id(), now=_moment(now) or _now(), policy=policy)
+        receipt = writing.remember(self.store, draft, id=new_id(), now=_moment(now) or this_moment(), policy=policy)
         recollection.hide(self.settings.recollections, [receipt], self.store.records)
         self._worker.wake()
         return receipt
@@ -156,7 +157,9 @@ class Engine(AbstractContextManager["Engine"]):
     def remember_many(self, drafts: Iterable[writing.Draft], *, dedupe: bool = True, now: Time = None) -> list[Receipt]:
         """Store many memories, a bounded batch per transaction; the order of the receipts is that of the drafts."""
         policy = self.policy if dedupe else replace(self.policy, dedupe=False)
-        receipts = writing.remember_many(self.store, drafts, new_id=new_id, now=_moment(now) or _now(), policy=policy)
+        receipts = writing.remember_many(
+            self.store, drafts, new_id=new_id, now=_moment(now) or this_moment(), policy=policy
+        )
         recollection.hide(self.settings.recollections, receipts, self.store.records)
         self._worker.wake()
         return receipts
@@ -184,7 +187,7 @@ class Engine(AbstractContextManager["Engine"]):
     def update(self, id: str, *, version: int | None = None, now: Time = None, **changes: Any) -> Memory:
         """Change fields of a memory; with `version`, only if nobody changed it meanwhile (Conflict)."""
         memory = writing.update(
-            self.store, id, now=_moment(now) or _now(), version=version, policy=self.policy, **changes
+            self.store, id, now=_moment(now) or this_moment(), version=version, policy=self.policy, **changes
         )
         if changes.keys() & {"content", "sensitive"}:
             recollection.forget(self.settings.recollections, [id])  # no hook may fall back to the old text
@@ -203,7 +206,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     def link(self, source: str, type: str, target: str, *, now: Time = None) -> Link:
         """Connect two memories: supersedes, resolved-by, part-of, see-also."""
-        return writing.link(self.store, source, type, target, now=_moment(now) or _now())
+        return writing.link(self.store, source, type, target, now=_moment(now) or this_moment())
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -302,7 +305,7 @@ class Engine(AbstractContextManager["Engine"]):
         neighbours = [
             one for one in self.store.records.fetch(list(others)) if one.scope.namespace == memory.scope.namespace
         ]
-        self._touch([id], _moment(now) or _now(), explicit=True)
+        self._touch([id], _moment(now) or this_moment(), explicit=True)
         return Expanded(memory, tuple(links), tuple(neighbours))
 
     def list(
@@ -347,9 +350,9 @@ class Engine(AbstractContextManager["Engine"]):
         with self._embedding:
             embedded = upkeep.embed_backlog(
                 self.store, self.embedder, budget_seconds=budget_seconds, progress=progress, policy=self.policy,
-                now=_moment(now) or _now(),
+                now=_moment(now) or this_moment(),
             )  # fmt: skip
-        recollection.prune(self.settings.recollections, _now() - timedelta(days=RECOLLECTION_DAYS))
+        recollection.prune(self.settings.recollections, this_moment() - timedelta(days=RECOLLECTION_DAYS))
         return upkeep.UpkeepReport(embedded=embedded, touched=touched, tidied=self.store.care.tidy())
 
     def consolidate(
@@ -358,14 +361,14 @@ class Engine(AbstractContextManager["Engine"]):
     ) -> upkeep.Consolidation:  # fmt: skip
         """Merge what write-time checks missed. Nothing is lost: the kept memory supersedes the others."""
         return upkeep.consolidate(
-            self.store, self.embedder, dry_run=dry_run, now=_moment(now) or _now(), limit=limit, namespace=namespace,
-            progress=progress,
+            self.store, self.embedder, dry_run=dry_run, now=_moment(now) or this_moment(), limit=limit,
+            namespace=namespace, progress=progress,
         )  # fmt: skip
 
     def extract_concepts(self, *, budget_seconds: float | None = None, now: Time = None) -> upkeep.ExtractReport:
         """Let the configured language model read what waits for it, as a background thread of its own does."""
         return upkeep.extract_backlog(
-            self.store, self.extractor, now=_moment(now) or _now(), budget_seconds=budget_seconds,
+            self.store, self.extractor, now=_moment(now) or this_moment(), budget_seconds=budget_seconds,
             stop=lambda: self._reader.stopping,
         )  # fmt: skip
 
@@ -478,17 +481,13 @@ class Engine(AbstractContextManager["Engine"]):
         if self.embedder is not None and self.store.vectors is not None:
             with self._embedding:
                 embedded = upkeep.embed_backlog(
-                    self.store, self.embedder, budget_seconds=1.0, policy=self.policy, now=_now(),
+                    self.store, self.embedder, budget_seconds=1.0, policy=self.policy, now=this_moment(),
                     stop=lambda: self._worker.stopping,
                 ).embedded  # fmt: skip
         return not self._worker.stopping and (embedded > 0 or self.store.warm())
 
     def _reading_step(self) -> bool:
         return self.extract_concepts(budget_seconds=1.0).stopped == "out of time"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _moment(value: Time, field: str = "now") -> datetime | None:
