@@ -159,6 +159,14 @@ class TestServer:
             for statement in statements:
                 connection.execute(statement.encode())
 
+    def set_back(self, address: str, version: Literal[4, 5, 6]) -> None:
+        """Turn the tables at an address into those of an older version."""
+        schema = address.rpartition("schema=")[2].partition("&")[0]
+        self.execute(
+            f"ALTER TABLE {schema}.memories DROP COLUMN apart",
+            f"DELETE FROM {schema}.versions WHERE version > {version}",
+        )
+
     def _run(self, command: str, *arguments: str) -> None:
         environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
         subprocess.run(

@@ -176,6 +176,8 @@ class Pending:
     content: str
     content_hash: str
     attempts: int = 0
+    apart: bool = False
+    """It was put to stay beside what means the same (`Put.apart`)."""
 
 
 @dataclass(frozen=True, slots=True)

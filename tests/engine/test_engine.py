@@ -584,3 +584,17 @@ def test_a_block_that_is_filled_up_counts_nothing_as_used_twice(engine: Engine) 
     assert len(answer) == 2 and "nine" in with_full_block(engine, answer, asked).render()
     engine.upkeep()
     assert engine.get(shown).access_count == 1
+
+
+@pytest.mark.parametrize("way", ["remember", "remember_many", "capture"])
+def test_what_is_written_without_the_check_is_not_merged_by_upkeep(engine: Engine, way: str) -> None:
+    engine.remember("SQLite WAL mode is on")
+    text = "SQLite WAL mode is on!"
+    if way == "remember":
+        engine.remember(text, dedupe=False)
+    elif way == "remember_many":
+        engine.remember_many([recollect.Draft(text)], dedupe=False)
+    else:
+        engine.capture(f"[MEMORY] type=fact: {text}", dedupe=False)
+    assert engine.upkeep().embedded.merged == ()
+    assert len(engine.list()) == 2

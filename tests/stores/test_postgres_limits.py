@@ -14,7 +14,6 @@ from recollect.ports import Embedded, Store
 from recollect.stores.postgres.address import parsed
 from recollect.stores.postgres.connection import Server, one
 from recollect.stores.postgres.opening import open_postgres
-from recollect.stores.postgres.schema import MIGRATIONS
 from tests.postgres_server import OWNER, shared_server
 
 pytestmark = pytest.mark.postgres
@@ -56,9 +55,10 @@ def test_endless_words_of_an_older_schema_are_counted_as_new_ones_are() -> None:
     """Those that compression made short enough could be kept before."""
     address, endless = shared_server().fresh(), "y" * 3_000
     schema = address.rpartition("schema=")[2]
-    old = open_postgres(address, migrations=MIGRATIONS[:4])
+    old = open_postgres(address)
     old.records.write([Put(Memory("m", f"{endless} short"))])
     old.close()
+    shared_server().set_back(address, 4)
     shared_server().execute(
         f"UPDATE {schema}.terms SET term = '{endless}' WHERE octet_length(term) > 60",
         f"INSERT INTO {schema}.words VALUES ('default', '{endless}', 1, ARRAY['yyy'])",

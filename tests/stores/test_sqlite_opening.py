@@ -116,6 +116,7 @@ def _fail_halfway(connection: Connection) -> None:
     raise apsw.IOError("the disk went away")
 
 
+FORMAT_5 = "ALTER TABLE memories DROP COLUMN apart; PRAGMA user_version = 5"
 FORMAT_3 = """
 INSERT INTO fulltext (fulltext, rank) VALUES ('automerge', 4);
 INSERT INTO fulltext (fulltext, rank) VALUES ('usermerge', 4);
@@ -151,7 +152,7 @@ def make_older(path: Path, *steps: str) -> None:
         for row, content, tags in connection.execute("SELECT row, content, tags FROM indexed_texts").fetchall():
             wide = tokenizer.text(content, tags).stream
             connection.execute("UPDATE texts SET tokens = ? WHERE row = ?", (wide, row)).fetchall()
-        for step in (FORMAT_3, *steps):
+        for step in (FORMAT_5, FORMAT_3, *steps):
             for statement in filter(str.strip, step.split(";")):
                 connection.execute(statement).fetchall()
 
@@ -230,7 +231,7 @@ def index_runs_as_words(path: Path) -> None:
             total += len(first) + len(second)
         connection.execute("DELETE FROM words WHERE length(word) = 1 AND word > 'z'").fetchall()
         connection.execute("UPDATE counters SET value = ? WHERE name = 'tokens'", (total,)).fetchall()
-        for statement in filter(str.strip, FORMAT_4.split(";")):
+        for statement in filter(str.strip, f"{FORMAT_5};{FORMAT_4}".split(";")):
             connection.execute(statement).fetchall()
 
 

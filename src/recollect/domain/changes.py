@@ -25,6 +25,7 @@ class Put:
     A key that another memory of the namespace holds is always a Conflict(existing_id).
     once: refuse with Conflict(existing_id) when another memory of the same namespace and project (no project is a
     project of its own) holds the same text; the lowest id is named when several do.
+    apart: whoever embeds an inserted memory does not merge it into an older one; a replacement leaves that as it is.
     A text behind a tombstone of the namespace is refused with Conflict (existing_id None), unless the replaced memory
     has that text already; `revive` takes the tombstone away instead. The checks are made in the order given here.
 
@@ -37,6 +38,7 @@ class Put:
     expected_version: int | None = None
     once: bool = False
     revive: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _replace(target: Store, gone: set[str], wanted: Sequence[Memory]) -> None:
     while True:
         erasures = [Erase(id, tombstone=False) for id in sorted(gone)]
         try:
-            target.records.write([*erasures, *(Put(memory, revive=True) for memory in wanted)])
+            target.records.write([*erasures, *(Put(memory, revive=True, apart=True) for memory in wanted)])
             return
         except Conflict as error:
             if error.existing_id is None or error.existing_id in gone:

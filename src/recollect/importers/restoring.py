@@ -92,7 +92,7 @@ def _untouched(memory: Memory) -> Memory:
 
 
 def _put(store: Store, memories: Sequence[tuple[int, Memory]], report: ImportReport) -> int:
-    return _write(store, [(number, Put(memory)) for number, memory in memories], report)
+    return _write(store, [(number, Put(memory, apart=True)) for number, memory in memories], report)
 
 
 def _write(store: Store, changes: Sequence[tuple[int, Change]], report: ImportReport) -> int:

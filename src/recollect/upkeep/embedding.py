@@ -63,7 +63,7 @@ def embed_backlog(
 
     A model that is down ends the run and changes nothing. A text that the model cannot take is recorded as failed
     and tried again in a later run. `progress` is told (done, known so far) after each batch. New memories that mean
-    the same as an older one are merged by a link, where the policy says so.
+    the same as an older one are merged by a link, where the policy says so and they were not put apart.
     """
     if embedder is None or store.vectors is None:
         return EmbedReport(stopped="no embedder")
@@ -80,7 +80,11 @@ def embed_backlog(
         if entries is None:
             stopped = "the model is unavailable"
             break
-        _keep(store, store.vectors, embedder.id, entries, run, now, policy)
+        _keep(store.vectors, embedder.id, entries, run)
+        if policy.dedupe:
+            apart = {one.id for one in waiting if one.apart}
+            mergeable = [one for one in entries if one.id not in apart]
+            run.merged += _merged(store, store.vectors, embedder.id, mergeable, now, policy)
         _renew(store, store.vectors, embedder, waiting, views)
         if progress is not None:
             progress(run.embedded, max(known, run.embedded))
@@ -107,23 +111,20 @@ def _next(vectors: VectorIndex, model: str, run: _Run, batch: int) -> list[Pendi
     return fresh
 
 
-def _keep(
-    store: Store,
-    vectors: VectorIndex,
-    model: str,
-    entries: Sequence[Embedded],
-    run: _Run,
-    now: datetime,
-    policy: Limits,
-) -> None:
+def _keep(vectors: VectorIndex, model: str, entries: Sequence[Embedded], run: _Run) -> None:
     vectors.put(model, entries)
     run.embedded += sum(one.vectors is not None for one in entries)
     run.failed += sum(one.vectors is None for one in entries)
-    if policy.dedupe:
-        try:
-            run.merged += merge_into_older(store, vectors, model, entries, now, policy)
-        except StoreUnavailable as error:  # vectors may be searched elsewhere; consolidation compares what is missed
-            log.info("%d memories were not compared with older ones: %s", len(entries), error)
+
+
+def _merged(
+    store: Store, vectors: VectorIndex, model: str, entries: Sequence[Embedded], now: datetime, policy: Limits
+) -> list[Merge]:
+    try:
+        return merge_into_older(store, vectors, model, entries, now, policy)
+    except StoreUnavailable as error:  # vectors may be searched elsewhere; consolidation compares what is missed
+        log.info("%d memories were not compared with older ones: %s", len(entries), error)
+        return []
 
 
 def _renew(

@@ -185,7 +185,7 @@ def _add(batch: _Batch, candidate: _Candidate, found: Lookup) -> Receipt:
         and (memory.scope.project is not None or memory.scope.session is None)
         and _place(memory.scope, same_text(memory.content)) not in batch.texts
     )
-    batch.add(Put(memory, once=once, revive=not candidate.captured))
+    batch.add(Put(memory, once=once, revive=not candidate.captured, apart=not batch.policy.dedupe))
     if candidate.redacted:
         return Receipt(memory.id, "redacted", None, f"hidden: {', '.join(candidate.redacted)}")
     return Receipt(memory.id, "added")

@@ -77,6 +77,7 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
         same_text=same_text(memory.content),
         columns=tuple(tokens.terms(column) for column in columns),
         words=frozenset(word for column in columns for word in tokens.words(column)),
+        apart=change.apart if replaced is None else replaced.apart,
     )
     before = None if replaced is None else (replaced.memory.content, replaced.memory.sensitive)
     if moved or before != (memory.content, memory.sensitive):

@@ -24,6 +24,7 @@ class Row:
     same_text: str
     columns: tuple[list[str], ...]
     words: frozenset[str]
+    apart: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,10 @@ class MemoryVectors:
     def missing(self, model: str, limit: int) -> list[Pending]:
         contents = self._contents()
         waiting = [
-            Pending(id, row.memory.content, content_hash(row.memory.content), contents.failures.get((model, id), 0))
+            Pending(id, memory.content, content_hash(memory.content), contents.failures.get((model, id), 0), row.apart)
             for id, row in contents.rows.items()
-            if (model, id) not in contents.vectors and not row.memory.sensitive
+            for memory in [row.memory]
+            if (model, id) not in contents.vectors and not memory.sensitive
         ]
         # The sort is stable: among equal attempts the order of insertion stays.
         return sorted(waiting, key=lambda pending: pending.attempts)[: max(limit, 0)]

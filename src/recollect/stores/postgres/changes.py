@@ -74,7 +74,7 @@ def _put(change: Put, writing: Writing) -> None:
         refusals.check_text(text_holder(connection, scope.namespace, scope.project, memory.content, memory.id))
     _check_tombstone(change, old, connection)
     if stored is None:
-        insert([memory], writing)
+        insert([change], writing)
         return
     _replace(memory, *stored, writing)
 

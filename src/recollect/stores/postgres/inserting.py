@@ -26,7 +26,8 @@ TYPES = {
 }
 NAMES = SOURCE.replace(" ", "").split(",")
 INSERT = (
-    f"INSERT INTO memories (number, text_hash, {SOURCE}) SELECT * FROM unnest(%b::bigint[], %b::bigint[], "
+    f"INSERT INTO memories (number, text_hash, apart, {SOURCE})"
+    " SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::boolean[], "
     + ", ".join(f"%b::{TYPES.get(name, 'text')}[]" for name in NAMES)
     + ")"
 )
@@ -56,7 +57,7 @@ def insert_all(changes: Sequence[Change], writing: Writing) -> bool:
     if len(changes) < WORTH_IT or len(puts) < len(changes) or not _are_free(puts, writing.connection):
         return False
     for first in range(0, len(puts), AT_ONCE):
-        insert([put.memory for put in puts[first : first + AT_ONCE]], writing)
+        insert(puts[first : first + AT_ONCE], writing)
     return True
 
 
@@ -90,9 +91,10 @@ def _pairs(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
 
-def insert(memories: Sequence[Memory], writing: Writing) -> None:
+def insert(puts: Sequence[Put], writing: Writing) -> None:
     """Memories, full text, counts and the outbox; nothing is checked here."""
     connection = writing.connection
+    memories = [put.memory for put in puts]
     numbers = [
         number
         for (number,) in rows(
@@ -103,7 +105,8 @@ def insert(memories: Sequence[Memory], writing: Writing) -> None:
     for memory in memories:
         require_storable(memory)
     hashes = [text_number(memory.content) for memory in memories]
-    run(connection, INSERT, [numbers, hashes, *[list(column) for column in zip(*values)]])
+    apart = [put.apart for put in puts]
+    run(connection, INSERT, [numbers, hashes, apart, *[list(column) for column in zip(*values)]])
     index(numbers, memories, writing)
     by_namespace: dict[str, list[int]] = {}
     for memory, number in zip(memories, numbers):

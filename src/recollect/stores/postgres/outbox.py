@@ -110,7 +110,7 @@ def claim(connection: Connection, model: int, worker: int, limit: int, now_ms: i
         " leased AS (UPDATE outbox o SET worker = %(worker)s, leased_until = %(until)s FROM free"
         " WHERE o.namespace = free.namespace AND o.number = free.number AND o.model = %(model)s"
         " RETURNING o.namespace, o.number, o.attempts)"
-        " SELECT m.id, m.content, l.attempts FROM leased l"
+        " SELECT m.id, m.content, l.attempts, m.apart FROM leased l"
         " JOIN memories m ON m.namespace = l.namespace AND m.number = l.number ORDER BY l.attempts, l.number",
         {
             "model": model,
@@ -122,22 +122,23 @@ def claim(connection: Connection, model: int, worker: int, limit: int, now_ms: i
             "limit": limit,
         },
     )
-    return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
+    return [Pending(id, content, content_hash(content), attempts, apart) for id, content, attempts, apart in found]
 
 
 def look(connection: Connection, model: Model | None, limit: int, now_ms: int) -> list[Pending]:
     """The same without leasing, for a store that may only read; a model unheard of waits for everything."""
     if model is None or not model.entered:
-        sql, values = "SELECT id, content, 0 FROM memories WHERE sensitive = 0 ORDER BY number LIMIT %s", (limit,)
+        sql = "SELECT id, content, 0, apart FROM memories WHERE sensitive = 0 ORDER BY number LIMIT %s"
+        values = (limit,)
     else:
         sql = (
-            "SELECT m.id, m.content, o.attempts FROM outbox o"
+            "SELECT m.id, m.content, o.attempts, m.apart FROM outbox o"
             " JOIN memories m ON m.namespace = o.namespace AND m.number = o.number"
             " WHERE o.model = %s AND o.retry_at <= %s ORDER BY o.attempts, o.number LIMIT %s"
         )
         values = (model.number, now_ms, limit)
     found = rows(connection, sql, values)
-    return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
+    return [Pending(id, content, content_hash(content), attempts, apart) for id, content, attempts, apart in found]
 
 
 def release(writing: Writing, worker: int) -> None:

@@ -63,8 +63,13 @@ def _sixth(connection: Connection) -> None:
         writing.settle()
 
 
+def _seventh(connection: Connection) -> None:
+    """Which memories are not to be merged when they are embedded."""
+    run(connection, "ALTER TABLE memories ADD COLUMN apart boolean NOT NULL DEFAULT false")
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth)
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth, _seventh)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:

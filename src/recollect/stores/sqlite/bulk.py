@@ -22,7 +22,9 @@ from recollect.stores.sqlite.outbox import renew_followers
 from recollect.stores.subjects import subject_number
 
 AT_ONCE = 1_000
-INSERT_MEMORIES = f"INSERT INTO memories (row, text_hash, {SOURCE}) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
+INSERT_MEMORIES = (
+    f"INSERT INTO memories (row, text_hash, apart, {SOURCE}) VALUES ({', '.join('?' * (len(COLUMNS) + 3))})"
+)
 
 
 def insert_all(callers: Sequence[Entries], writing: Writing) -> bool:
@@ -81,7 +83,10 @@ def _insert(entries: Sequence[Entry], tokens: Sequence[Tokens], writing: Writing
     last: int = one(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'memories'") or 0
     places = range(last + 1, last + 1 + len(entries))
     # One by one: a statement of several rows begins with a savepoint, at which FTS5 writes out what it has gathered.
-    connection.executemany(INSERT_MEMORIES, [(row, entry.number, *entry.values) for row, entry in zip(places, entries)])
+    connection.executemany(
+        INSERT_MEMORIES,
+        [(row, entry.number, entry.put.apart, *entry.values) for row, entry in zip(places, entries)],
+    )
     connection.executemany(
         INSERT_TEXTS,
         [

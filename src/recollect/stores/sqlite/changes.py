@@ -26,7 +26,7 @@ from recollect.stores.subjects import subject_number
 from recollect.stores.tokens import narrow, plain
 
 COLUMNS = SOURCE.replace(" ", "").split(",")
-INSERT = f"INSERT INTO memories ({SOURCE}, text_hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+INSERT = f"INSERT INTO memories ({SOURCE}, text_hash, apart) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, about, tokens) VALUES (?, ?, ?, ?)"
 INSERT_FULLTEXT = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
 REPLACE = f"UPDATE memories SET {', '.join(f'{name} = ?' for name in COLUMNS)}, text_hash = ? WHERE row = ?"
@@ -70,7 +70,7 @@ def _put(change: Put, writing: Writing) -> None:
     _check_tombstone(change, old, writing)
     if old is None:
         values = encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count)
-        connection.execute(INSERT, (*values, number))
+        connection.execute(INSERT, (*values, number, change.apart))
         row, vanished = connection.last_insert_rowid(), frozenset[str]()
     else:
         row = old[0]

@@ -108,17 +108,19 @@ def waiting(connection: Connection, model: int | None, limit: int, now_ms: int) 
     """Never tried first, then fewer attempts first, each in the order of first insertion; a failure rests a while."""
     if model is None:
         found = rows(
-            connection, "SELECT id, content, 0 FROM memories WHERE NOT sensitive ORDER BY row LIMIT ?", (limit,)
+            connection, "SELECT id, content, 0, apart FROM memories WHERE NOT sensitive ORDER BY row LIMIT ?", (limit,)
         )
     else:
         found = rows(
             connection,
-            "SELECT m.id, m.content, o.attempts FROM outbox o JOIN memories m ON m.row = o.row"
+            "SELECT m.id, m.content, o.attempts, m.apart FROM outbox o JOIN memories m ON m.row = o.row"
             # A pause longer than the longest was measured by a clock that was wrong.
             " WHERE o.model = ? AND (o.retry_at <= ? OR o.retry_at > ?) ORDER BY o.attempts, o.row LIMIT ?",
             (model, now_ms, now_ms + LAST_RETRY_MS, limit),
         )
-    return [Pending(id, content, content_hash(content), attempts) for id, content, attempts in found]
+    return [
+        Pending(id, content, content_hash(content), attempts, bool(apart)) for id, content, attempts, apart in found
+    ]
 
 
 def postpone(writing: Writing, model: int, row: int, now_ms: int) -> None:

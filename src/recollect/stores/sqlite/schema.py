@@ -127,8 +127,13 @@ def _first(connection: Connection) -> None:
         connection.execute("INSERT INTO secrets VALUES (?, ?)", (name, secrets.token_bytes(32))).fetchall()
 
 
+def _keep_apart(connection: Connection) -> None:
+    """Which memories are not to be merged when they are embedded."""
+    connection.execute("ALTER TABLE memories ADD COLUMN apart INTEGER NOT NULL DEFAULT 0").fetchall()
+
+
 # Step n takes a file from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects, slim_down, narrow_down, part_letters)
+MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects, slim_down, narrow_down, part_letters, _keep_apart)
 
 
 def version_of(connection: Connection) -> int:
