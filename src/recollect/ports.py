@@ -291,6 +291,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreSize:
+    """What a store knows of itself without counting: how many memories each namespace has, and the bytes of all."""
+
+    namespaces: Mapping[str, int]
+    bytes: int
+
+    @property
+    def memories(self) -> int:
+        return sum(self.namespaces.values())
+
+
+@dataclass(frozen=True, slots=True)
 class StoreStats:
     """Plain facts about a whole store: vectors counts the rows of all models; projects leaves out "no project"."""
 
@@ -319,7 +331,13 @@ class Graves:
 class Care(Protocol):
     """Keeping a store healthy."""
 
-    def stats(self) -> StoreStats: ...
+    def size(self) -> StoreSize:
+        """Cheap in a store of any size; who asks often asks this."""
+        ...
+
+    def stats(self) -> StoreStats:
+        """All the facts, some of which have to be counted row by row."""
+        ...
 
     def check(self, repair: bool = False) -> list[Finding]:
         """Verify checksums, indexes and engine integrity; with `repair`, rebuild what is derived."""

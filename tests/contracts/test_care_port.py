@@ -25,6 +25,7 @@ def test_an_empty_store_counts_nothing(store: Store) -> None:
     assert stats.kind
     assert stats.location
     assert stats.engine_version
+    assert (dict(store.care.size().namespaces), store.care.size().memories) == ({}, 0)
     assert store.care.settings() == {}
     assert store.care.check() == []
 
@@ -42,6 +43,8 @@ def test_stats_count_the_whole_store(store: Store, vectors: VectorIndex) -> None
     assert dict(stats.types) == {"decision": 1, "odd": 1, "fact": 2}
     assert dict(stats.projects) == {"p": 2, "q": 1}
     assert stats.bytes > 0
+    size = store.care.size()
+    assert (dict(size.namespaces), size.memories, size.bytes) == ({"default": 3, "n": 1}, 4, stats.bytes)
 
 
 def test_settings_are_set_replaced_and_removed(store: Store) -> None:

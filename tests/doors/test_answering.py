@@ -45,6 +45,12 @@ def test_the_extractive_answer_quotes_the_sentence_that_holds_it(memory: Engine)
     assert "[1]" in answer.text
 
 
+def test_an_answer_does_not_wait_for_everything_to_be_counted(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(type(memory.store.care), "stats")
+    assert answered(ask(memory, "Who owns the billing service?")).found
+    assert answered(ask(memory, "Who owns the billing service?", complete=lambda _: "nothing is cited")).notes
+
+
 @pytest.mark.parametrize(
     "question", ["Who won the chess olympiad?", "What does the billing llama eat for breakfast?", "zzzz?"]
 )

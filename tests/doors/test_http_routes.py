@@ -366,6 +366,12 @@ def test_consolidate_looks_at_one_namespace(client: TestClient) -> None:
     problem(client.post("/v1/consolidate", json={"namespace": "?"}), 422, "invalid-input", "namespace")
 
 
+def test_metrics_count_nothing_that_they_do_not_tell(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(client, "One fact")
+    monkeypatch.delattr(type(door_of(client).engine.store.care), "stats")
+    assert "recollect_memories 1.0" in client.get("/metrics").text
+
+
 def test_stats_health_and_metrics(client: TestClient) -> None:
     remember(client, "One fact")
     client.post("/v1/recall", json={"query": "fact", "mode": "bm25"})

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from recollect.domain.errors import InvalidInput
 from recollect.domain.recall import Recall, RecallHit
 from recollect.engine import Engine
-from recollect.ports import TextIndex
+from recollect.ports import Store, TextIndex
 from recollect.settings import Settings
 from recollect.stages.sentences import sentences
 from recollect.stages.stopwords import is_stop_word
@@ -153,7 +153,7 @@ def _answer(engine: Engine, question: str, recalled: Recall, complete: Complete 
     if recalled.abstained or not recalled.hits:
         return Answer(question, NOT_IN_MEMORY, False, "extractive", ())
     if complete is None or not shown:
-        return extract(question, recalled, engine.store.text, engine.stats().memories)
+        return extract(question, recalled, engine.store)
     try:
         written = complete(prompt_for(question, shown))[:ANSWER_CHARACTERS].strip()
         if MARK in written:
@@ -164,18 +164,19 @@ def _answer(engine: Engine, question: str, recalled: Recall, complete: Complete 
         written, citations = "", ()
         note = f"the language model could not be used: {type(error).__name__}"
     if note:
-        found = extract(question, recalled, engine.store.text, engine.stats().memories)
+        found = extract(question, recalled, engine.store)
         return Answer(question, found.text, found.found, found.method, found.citations, (note,))
     return Answer(question, written, True, "model", citations)
 
 
-def extract(question: str, recalled: Recall, index: TextIndex | None, documents: int) -> Answer:
+def extract(question: str, recalled: Recall, store: Store) -> Answer:
     """The recalled sentences that carry the question's words, quoted in the order of the recall.
 
     A word weighs ln(1 + N / (1 + df)): rare ones decide, and one that the memory never saw weighs most, so that a
     question about something else is not answered by its small words. Without enough shared words a hit still counts
     when its cosine is high: then its best sentence is quoted.
     """
+    index, documents = store.text, store.care.size().memories
     terms = _terms(question, index)
     counts = index.frequencies(terms) if index is not None and terms else [0] * len(terms)
     weights = {term: math.log(1 + documents / (1 + count)) for term, count in zip(terms, counts)}

@@ -130,7 +130,7 @@ def _plain(bench: Bench, limit: int) -> Callable[[Case], Asked]:
 def _texts(bench: Bench) -> Any:
     """Every memory of the store: id, namespace, content."""
     records = bench.engine.store.records
-    for namespace in sorted(bench.engine.stats().namespaces):
+    for namespace in sorted(bench.engine.store.care.size().namespaces):
         after: str | None = None
         while page := records.scan(Filter(namespace=namespace), order="id", limit=PAGE, after=after):
             yield from ((one.id, namespace, one.content) for one in page)

@@ -81,14 +81,14 @@ def _is_empty(target: Store) -> bool:
 
 
 def _pages(store: Store, step: str, say: Progress) -> Iterator[list[Memory]]:
-    stats = store.care.stats()
+    size = store.care.size()
     done = 0
-    for namespace in sorted(stats.namespaces):
+    for namespace in sorted(size.namespaces):
         after: str | None = None
         while page := store.records.scan(Filter(namespace), "id", PAGE, after):
             yield page
             done, after = done + len(page), page[-1].id
-            say(step, done, max(done, stats.memories))
+            say(step, done, max(done, size.memories))
 
 
 def _copy_memories(source: Store, target: Store, say: Progress) -> int:
@@ -100,7 +100,7 @@ def _copy_memories(source: Store, target: Store, say: Progress) -> int:
         if wanted:  # a plain replacement would count its version up
             _replace(target, {memory.id for memory in wanted} & held.keys(), wanted)
         written += len(wanted)
-    if target.care.stats().memories != source.care.stats().memories:
+    if target.care.size().memories != source.care.size().memories:
         for page in _pages(target, "memories gone", say):
             held_there = {memory.id for memory in source.records.fetch([memory.id for memory in page])}
             gone = [Erase(memory.id, tombstone=False) for memory in page if memory.id not in held_there]

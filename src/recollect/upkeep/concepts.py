@@ -235,7 +235,7 @@ def _sharing(index: TextIndex, memory: Memory, names: Iterable[Words]) -> Mappin
 def drop_concepts(store: Store, extractor: Extractor | None) -> int:
     """Take away everything that models marked and linked; how many links. Where extraction is on, it starts anew."""
     dropped = 0
-    for namespace in sorted(store.care.stats().namespaces):
+    for namespace in sorted(store.care.size().namespaces):
         after: str | None = None
         while page := store.records.scan(Filter(namespace), "id", PAGE, after):
             after = page[-1].id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from recollect.ports import EmbeddingProgress, StoreStats
+from recollect.ports import EmbeddingProgress, StoreSize
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.24, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -43,10 +43,10 @@ class Metrics:
     def wrote(self, action: str) -> None:
         self._writes.labels(action).inc()
 
-    def page(self, stats: StoreStats, progress: EmbeddingProgress | None, busy: dict[str, int]) -> bytes:
+    def page(self, size: StoreSize, progress: EmbeddingProgress | None, busy: dict[str, int]) -> bytes:
         """The page that Prometheus reads, with the gauges as they are now."""
-        self._bytes.set(stats.bytes)
-        self._memories.set(stats.memories)
+        self._bytes.set(size.bytes)
+        self._memories.set(size.memories)
         for lane, count in busy.items():
             self._busy.labels(lane).set(count)
         if progress is not None:

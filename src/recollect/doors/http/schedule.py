@@ -52,5 +52,5 @@ def _tidy(door: Door) -> dict[str, Any]:
 
 
 def _consolidate(door: Door) -> dict[str, Any]:
-    reports = [door.engine.consolidate(namespace=one) for one in sorted(door.engine.stats().namespaces)]
+    reports = [door.engine.consolidate(namespace=one) for one in sorted(door.engine.store.care.size().namespaces)]
     return {"merges": sum(len(one.merges) for one in reports), "examined": sum(one.examined for one in reports)}

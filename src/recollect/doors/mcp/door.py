@@ -51,7 +51,7 @@ class Door:
     @property
     def alone(self) -> bool:
         """Whether the store holds no other namespace: counts of the whole store would tell of it."""
-        return set(self.engine.stats().namespaces) <= {self.namespace}
+        return set(self.engine.store.care.size().namespaces) <= {self.namespace}
 
     def own(self, *ids: str) -> list[Memory]:
         """These memories. One that is missing and one behind the wall of another namespace look the same."""

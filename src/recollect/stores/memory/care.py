@@ -10,9 +10,9 @@ from typing import Any
 import apsw
 
 from recollect.domain.errors import InvalidInput
-from recollect.ports import Finding, Graves, StoreStats
+from recollect.ports import Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
-from recollect.stores.memory.contents import Shelf
+from recollect.stores.memory.contents import Contents, Shelf
 
 
 class MemoryCare:
@@ -21,24 +21,28 @@ class MemoryCare:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
 
+    def size(self) -> StoreSize:
+        with self._shelf.lock:
+            return _size(self._shelf.contents)
+
     def stats(self) -> StoreStats:
         with self._shelf.lock:
             contents = self._shelf.contents
-        memories = [row.memory for row in contents.rows.values()]
+        memories, size = [row.memory for row in contents.rows.values()], _size(contents)
         projects = [memory.scope.project for memory in memories]
         return StoreStats(
             kind="memory",
             location=":memory:",
-            memories=len(memories),
+            memories=size.memories,
             tombstones=len(contents.graves.hashes),
             links=len(contents.links),
             vectors=sum(len(vectors.matrix) for vectors in contents.vectors.values()),
-            bytes=sum(len(memory.content.encode()) for memory in memories),
+            bytes=size.bytes,
             schema_version=0,
             engine_version=apsw.sqlite_lib_version(),
             types=dict(Counter(memory.type for memory in memories)),
             projects=dict(Counter(project for project in projects if project is not None)),
-            namespaces=dict(Counter(memory.scope.namespace for memory in memories)),
+            namespaces=size.namespaces,
         )
 
     def check(self, repair: bool = False) -> list[Finding]:  # noqa: ARG002 - nothing derived is kept apart
@@ -65,3 +69,11 @@ class MemoryCare:
             draft = self._shelf.contents.copy()
             draft.graves = joined(draft.graves, graves)
             self._shelf.contents = draft
+
+
+def _size(contents: Contents) -> StoreSize:
+    memories = [row.memory for row in contents.rows.values()]
+    return StoreSize(
+        dict(Counter(memory.scope.namespace for memory in memories)),
+        sum(len(memory.content.encode()) for memory in memories),
+    )

@@ -10,11 +10,11 @@ from typing import Any
 from psycopg import sql
 
 from recollect.domain.errors import Conflict, InvalidInput
-from recollect.ports import MARKS, Finding, Graves, StoreStats
+from recollect.ports import MARKS, Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.postgres.checks import find_all
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
-from recollect.stores.postgres.ledger import Writing, totals
+from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import (
     EXACT_SCOPE,
@@ -44,26 +44,35 @@ class PostgresCare:
         self._tokens = tokens
         self._ranked = ranked
 
+    def size(self) -> StoreSize:
+        return self._server.read(self._size)
+
+    def _size(self, connection: Connection) -> StoreSize:
+        return StoreSize(
+            dict(rows(connection, "SELECT namespace, memories FROM counts ORDER BY namespace")),
+            one(
+                connection,
+                "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
+                " WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r'",
+                (f'"{self._server.address.schema}"',),
+            ),
+        )
+
     def stats(self) -> StoreStats:
         return self._server.read(self._stats)
 
     def _stats(self, connection: Connection) -> StoreStats:
-        schema = self._server.address.schema
+        size = self._size(connection)
         engine = one(connection, "SELECT current_setting('server_version')")
         vector = one(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         return StoreStats(
             kind="postgresql",
             location=self._server.address.shown,
-            memories=totals(connection)[0],
+            memories=size.memories,
             tombstones=one(connection, "SELECT count(*) FROM tombstones"),
             links=one(connection, "SELECT count(*) FROM links"),
             vectors=one(connection, "SELECT count(*) FROM vectors"),
-            bytes=one(
-                connection,
-                "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
-                " WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r'",
-                (f'"{schema}"',),
-            ),
+            bytes=size.bytes,
             schema_version=one(connection, "SELECT max(version) FROM versions"),
             engine_version=f"PostgreSQL {engine}, pgvector {vector}, {self._ranked.described(connection)}",
             types=dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")),
@@ -74,7 +83,7 @@ class PostgresCare:
                     " GROUP BY project ORDER BY project",
                 )
             ),
-            namespaces=dict(rows(connection, "SELECT namespace, memories FROM counts ORDER BY namespace")),
+            namespaces=size.namespaces,
         )
 
     def check(self, repair: bool = False) -> list[Finding]:

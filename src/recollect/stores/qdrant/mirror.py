@@ -117,7 +117,7 @@ class Mirror:
                     break
 
     def _pages(self) -> Iterator[list[Memory]]:
-        for namespace in self._care.stats().namespaces:
+        for namespace in self._care.size().namespaces:
             after: str | None = None
             while page := self._records.scan(Filter(namespace), "id", PAGE, after):
                 yield page

@@ -24,6 +24,7 @@ from recollect.ports import (
     Pending,
     Records,
     ScanOrder,
+    StoreSize,
     StoreStats,
     Vector,
     VectorIndex,
@@ -138,6 +139,9 @@ class MirroredCare:
         self._care = care
         self._mirror = mirror
         self._place = place
+
+    def size(self) -> StoreSize:
+        return self._care.size()
 
     def stats(self) -> StoreStats:
         own = self._care.stats()

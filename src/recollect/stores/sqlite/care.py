@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from recollect.domain.errors import InvalidInput, RecollectError
-from recollect.ports import Finding, Graves, StoreStats
+from recollect.ports import Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.sqlite.checks import find_all, fulltext_findings
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows
@@ -37,16 +37,21 @@ class SqliteCare:
         self._scans = scans
         self._path = path
 
+    def size(self) -> StoreSize:
+        with self._readers.reading() as connection:
+            return _size(connection)
+
     def stats(self) -> StoreStats:
         with self._readers.reading() as connection:
+            size = _size(connection)
             return StoreStats(
                 kind="sqlite",
                 location=":memory:" if self._path is None else str(self._path),
-                memories=counter(connection, "documents"),
+                memories=size.memories,
                 tombstones=one(connection, "SELECT count(*) FROM tombstones"),
                 links=one(connection, "SELECT count(*) FROM links"),
                 vectors=one(connection, "SELECT count(*) FROM vectors"),
-                bytes=one(connection, "PRAGMA page_count") * one(connection, "PRAGMA page_size"),
+                bytes=size.bytes,
                 schema_version=version_of(connection),
                 engine_version=apsw.sqlite_lib_version(),
                 types=dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")),
@@ -57,7 +62,7 @@ class SqliteCare:
                         " ORDER BY project",
                     )
                 ),
-                namespaces=dict(rows(connection, "SELECT namespace, memories FROM namespaces ORDER BY namespace")),
+                namespaces=size.namespaces,
             )
 
     def check(self, repair: bool = False) -> list[Finding]:
@@ -155,3 +160,10 @@ def _empty_log(connection: Connection) -> None:
 def _graves(connection: Connection) -> Graves:
     key: bytes = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
     return Graves(key, frozenset(rows(connection, "SELECT namespace, hash FROM tombstones")))
+
+
+def _size(connection: Connection) -> StoreSize:
+    return StoreSize(
+        dict(rows(connection, "SELECT namespace, memories FROM namespaces ORDER BY namespace")),
+        one(connection, "PRAGMA page_count") * one(connection, "PRAGMA page_size"),
+    )

@@ -34,7 +34,7 @@ async def metrics(call: AtDoor) -> Response:
     """Figures for Prometheus."""
     busy = {str(name): lane.busy for name, lane in call.door.lanes.items()}
     engine = call.engine
-    page = await call.run(lambda: call.door.metrics.page(engine.stats(), engine.embedding_progress(), busy))
+    page = await call.run(lambda: call.door.metrics.page(engine.store.care.size(), engine.embedding_progress(), busy))
     return Response(page, media_type=MEDIA_TYPE)
 
 
