@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import apsw
 import pytest
 
 import recollect
+from recollect.adapters import open_store
+from recollect.ports import Store
 from tests.chat_server import chat_server, names
 
 
@@ -286,6 +289,24 @@ def test_copy_moves_a_store_to_another(cli: Any, tmp_path: Path, home: Path) -> 
     assert (refused.code, refused.document["error"]["type"]) == (1, "Conflict")
     missing = cli("copy", str(tmp_path / "nowhere.db"), target, "--json")
     assert (missing.code, missing.document["error"]["type"]) == (1, "NotFound")
+
+
+def test_a_copy_into_what_is_no_store_closes_its_source(
+    cli: Any, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, closed = list[str](), list[str]()
+
+    def watched(target: str, *, read_only: bool = False) -> Store:
+        store = open_store(target, read_only=read_only)
+        opened.append(target)
+        return replace(store, close=lambda: (store.close(), closed.append(target))[0])
+
+    cli("remember", "the release train leaves on Tuesdays")
+    source, target = str(home / "memories.db"), tmp_path / "notes.txt"
+    target.write_text("no store at all, but a text that somebody wrote" * 9)
+    monkeypatch.setattr("recollect.adapters.open_store", watched)
+    assert cli("copy", source, str(target)).code == 1
+    assert opened == closed == [source]
 
 
 def test_concepts_are_read_counted_and_made_anew(cli: Any) -> None:

@@ -109,11 +109,12 @@ def copy(
     if "://" not in source and not Path(source).expanduser().is_file():
         raise NotFound(f"there is no store at {source}", "give the file of a store, or a postgresql:// URL")
     with contextlib.ExitStack() as opened:
-        stores = [open_store(source, read_only=True), open_store(target)]
-        for store in stores:
-            opened.callback(store.close)
+        there = open_store(source, read_only=True)
+        opened.callback(there.close)
+        here = open_store(target)
+        opened.callback(here.close)
         with run.progress("copying") as advance:
-            report = copy_store(*stores, progress=lambda _step, done, total: advance(done, total))
+            report = copy_store(there, here, progress=lambda _step, done, total: advance(done, total))
     if run.json:
         run.emit(plain(report))
         return
