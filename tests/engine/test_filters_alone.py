@@ -6,6 +6,7 @@ import pytest
 
 from recollect.domain.memory import Scope
 from recollect.engine import Engine
+from recollect.profiles import load
 from tests.engine.conftest import Open
 
 
@@ -43,4 +44,5 @@ def test_limits_count(shop: Engine) -> None:
 @pytest.mark.parametrize("query", ["postgresql", "postgresql type:decision", "", "   ", '""', '"?!"'])
 def test_a_query_of_words_or_of_nothing_is_not_answered_by_time(shop: Engine, query: str) -> None:
     answer = shop.recall(query)
-    assert "latest" not in answer.trace.legs and "latest" not in answer.trace.lists
+    assert answer.trace.legs["latest"].skipped == "not filters alone" and "latest" not in answer.trace.lists
+    assert answer.trace.legs.keys() >= {spec.name for spec in load(answer.profile).legs}

@@ -258,8 +258,10 @@ def _words_or_times(
     """The work of a first-wave leg as a call without arguments, or None where its port or its input is missing."""
     if spec.kind == "recent":
         return lambda: recent(store.records, question, **spec.options)
-    if spec.kind == "latest" and question.filters_alone:
-        return lambda: latest(store.records, question, **spec.options)
+    if spec.kind == "latest":
+        if question.filters_alone:
+            return lambda: latest(store.records, question, **spec.options)
+        journal.legs[spec.name] = LegStep(skipped="not filters alone")
     if spec.kind == "lexical":
         index = store.text
         if index is not None and question.query is not None:
