@@ -39,6 +39,19 @@ def test_the_store_is_tidied_and_embedded_regularly(home: Path, monkeypatch: pyt
         assert event.data["embedded"] == 1
 
 
+async def _jobs(door: Door) -> int:
+    before = asyncio.all_tasks()
+    async with schedule.keeping_up(door):
+        return len(asyncio.all_tasks() - before)
+
+
+def test_a_store_that_cannot_be_written_is_not_kept_up(home: Path) -> None:
+    with open_memory(home) as engine:
+        engine.settings = replace(engine.settings, consolidate_hours=1.0)
+        engine.store = replace(engine.store, writable=False)
+        assert asyncio.run(_jobs(Door(engine))) == 0
+
+
 def test_consolidation_happens_only_when_the_settings_say_how_often(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,13 +60,7 @@ def test_consolidation_happens_only_when_the_settings_say_how_often(
         for _ in range(2):
             engine.remember("The build cache lives on the NAS", dedupe=False)
             engine.remember("The team meets on Mondays", dedupe=False, scope=Scope("team"))
-
-        async def jobs(door: Door) -> int:
-            before = asyncio.all_tasks()
-            async with schedule.keeping_up(door):
-                return len(asyncio.all_tasks() - before)
-
-        assert asyncio.run(jobs(Door(engine))) == 1
+        assert asyncio.run(_jobs(Door(engine))) == 1
         engine.settings = replace(engine.settings, consolidate_hours=1e-9)
         assert asyncio.run(_first(Door(engine), "consolidate")).data["merges"] == 2, "all namespaces"
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+import recollect
 from recollect.domain.changes import Erase, Put
 from recollect.domain.errors import InvalidInput, StoreUnavailable
 from recollect.domain.memory import Memory, content_hash
@@ -141,6 +147,34 @@ def test_without_the_standby_the_primary_answers_until_it_is_back(
         with stalled(standby):
             store.records.write([Put(Memory("m2", "unknown to the standby"))])
             eventually(lambda: found(store, "unknown") == [])
+
+
+def test_a_store_that_is_opened_on_a_standby_only_reads(
+    primary: TestServer, standby: TestServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = primary.fresh()
+    with opened(address) as store:
+        assert store.writable
+        store.records.write([Put(Memory("m1", "read on the standby"))])
+        eventually(lambda: standby_knows(standby, address))
+    there = address.replace(quote(str(primary.folder), safe=""), quote(str(standby.folder), safe=""))
+    with recollect.open(there, embedder="fake", reranker="none", home=tmp_path) as engine:
+        assert [hit.id for hit in engine.recall("standby")] == ["m1"]
+        assert not engine.store.writable
+        with pytest.raises(StoreUnavailable) as caught:
+            engine.remember("written on the standby")
+        assert "primary" in caught.value.hint
+        assert "recollect-upkeep" not in {thread.name for thread in threading.enumerate()}
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def standby_knows(standby: TestServer, address: str) -> bool:
+    schema = address.rpartition("schema=")[2]
+    with psycopg.connect(standby.address("postgres")) as connection:
+        found = connection.execute("SELECT to_regclass(%s)", (f"{schema}.memories",)).fetchone()
+        if found == (None,):
+            return False
+        return connection.execute(f"SELECT count(*) FROM {schema}.memories".encode()).fetchone() == (1,)
 
 
 def test_with_both_lost_the_error_is_ours() -> None:

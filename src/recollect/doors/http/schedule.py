@@ -22,10 +22,12 @@ SHORTEST_SECONDS = 1.0
 
 @asynccontextmanager
 async def keeping_up(door: Door) -> AsyncGenerator[None]:
-    """Upkeep for as long as the app runs."""
-    jobs = [asyncio.create_task(_regularly(door, "tidy", TIDY_SECONDS, lambda: _tidy(door)))]
-    hours = door.engine.settings.consolidate_hours
-    if hours > 0:
+    """Upkeep for as long as the app runs, where the store can be written."""
+    jobs, hours = list[asyncio.Task[None]](), door.engine.settings.consolidate_hours
+    writable = door.engine.store.writable
+    if writable:
+        jobs.append(asyncio.create_task(_regularly(door, "tidy", TIDY_SECONDS, lambda: _tidy(door))))
+    if writable and hours > 0:
         jobs.append(asyncio.create_task(_regularly(door, "consolidate", hours * 3600, lambda: _consolidate(door))))
     try:
         yield

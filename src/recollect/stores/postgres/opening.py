@@ -10,7 +10,7 @@ from recollect.domain.errors import RecollectError
 from recollect.ports import Store
 from recollect.stores.postgres.address import parsed
 from recollect.stores.postgres.care import PostgresCare
-from recollect.stores.postgres.connection import Server
+from recollect.stores.postgres.connection import Server, one
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.links import PostgresLinks
 from recollect.stores.postgres.listening import Listener
@@ -42,6 +42,7 @@ def open_postgres(
     server.open()
     try:
         prepare(server, migrations)
+        writable = not read_only and _takes_writes(server)
     except BaseException:
         server.close()
         raise
@@ -69,6 +70,12 @@ def open_postgres(
         links=PostgresLinks(reads),
         close=close,
         subscribe=listener.start,
-        writable=not read_only,
+        writable=writable,
         tenant=server.address.namespace,
     )
+
+
+def _takes_writes(server: Server) -> bool:
+    """A standby reads only, and so may a role. The server itself refuses a write: a standby may be promoted."""
+    with server.plain() as connection:
+        return not one(connection, "SELECT current_setting('transaction_read_only')::boolean")
