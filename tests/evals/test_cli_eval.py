@@ -332,6 +332,14 @@ def test_wrong_requests_end_with_the_next_step(
     assert not (tmp_path / "home" / "evals").exists(), "a wrong request is told before any work"
 
 
+@pytest.mark.parametrize("given", [(), ("--test", "TINY")])
+def test_abstain_without_a_set_to_fit_on_names_its_option(cli: Cli, tiny: Path, given: tuple[str, ...]) -> None:
+    words = [one.replace("TINY", str(tiny)) for one in given]
+    error = document(cli("eval", "abstain", *words, "--json", code=2))["error"]
+    assert "--data" in f"{error['message']} {error['field']}" and "--questions" not in error["message"]
+    assert "recollect eval abstain --data " in error["hint"]
+
+
 def test_a_wrong_set_is_told_before_the_others_are_measured(cli: Cli, tiny: Path, tmp_path: Path) -> None:
     wrong = write_set(tmp_path / "wrong", [{"text": "no id"}])
     assert "wrong" in document(cli("eval", "run", tiny, wrong, "--json", code=2))["error"]["message"]

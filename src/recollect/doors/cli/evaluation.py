@@ -218,14 +218,16 @@ def abstain(
     system, sown = _system(run, profile or run.settings.profile), significance.SEED if seed is None else seed
     if system.profile is None:
         raise InvalidInput("the bm25 baseline has no confidence", "choose a profile", "--profile")
+    fitted = _sets([*(data or []), *(more or [])])
+    if not fitted:
+        raise InvalidInput("--data is missing: a set to fit on", "recollect eval abstain --data sets/locomo", "--data")
     source = replace(_source(run, cache, embedder, limit_queries), contrasted=True)
     samples: list[Sample] = []
     with ExitStack() as stack:
-        fitted = len(_sets([*(data or []), *(more or [])]))
         for bench in _benches(run, stack, [*(data or []), *(more or []), *(test or [])], None, source):
             with run.progress(one_line(f"{bench.name}: {system.name}", 50)) as advance:
                 samples.append(calibrating.collect(bench, system, advance))
-    fits = calibrating.fits(samples[:fitted], samples[fitted:], sown)
+    fits = calibrating.fits(samples[: len(fitted)], samples[len(fitted) :], sown)
     document = results.abstain_document(fits, {"seed": sown, "limit_queries": limit_queries, "embedder": embedder})
     _give(run, document, out)
     if not run.json:
