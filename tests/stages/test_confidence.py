@@ -107,6 +107,14 @@ def test_words_count_in_every_form_and_partly_by_their_beginning() -> None:
     ]  # fmt: skip
 
 
+def test_a_stop_word_of_a_memory_is_no_kin_of_a_word_that_is_asked_for() -> None:
+    assert confidence.held_words(["thanks", "theme"], "It takes more than an hour, and then themes.") == [
+        0.0,
+        1.0,
+    ]
+    assert confidence.held_words(["thankful"], "He thanked us.") == [pytest.approx(5 / 8)]
+
+
 def test_only_the_best_passage_of_a_long_memory_is_read() -> None:
     long = "lighthouse " + "sand " * 1000
     late = candidate("a", long + " mill")._replace(passage=Passage(3000, 4000))

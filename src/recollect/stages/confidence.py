@@ -205,14 +205,16 @@ def content_words(question: Question, memories: Sequence[Memory]) -> list[str]:
 
 def held_words(words: Sequence[str], text: str) -> list[float]:
     """For each word whether the text has it: 1 in any of its forms, else the share of letters that it has in common
-    with the likest word from the beginning on (photograph, photography), 0 below four letters."""
+    with the likest word from the beginning on (photograph, photography), 0 below four letters. A stop word of the text
+    is like nothing (thanks, than)."""
     wanted = [_root(word) for word in words]
     heads = {root[:2] for root in wanted}  # a root begins like its word: other words need no stemming
-    roots = {_root(word) for word in _split(text) if word[:2] in heads}
+    near = {word: _root(word) for word in _split(text) if word[:2] in heads}
+    roots = set(near.values())
     kin: dict[str, list[str]] = {root[:KIN_LETTERS]: [] for root in wanted if len(root) >= KIN_LETTERS}
-    for root in roots:
+    for word, root in near.items():
         family = kin.get(root[:KIN_LETTERS])
-        if family is not None:
+        if family is not None and not is_stop_word(word):
             family.append(root)
     return [
         1.0 if root in roots else max((_alike(root, other) for other in kin.get(root[:KIN_LETTERS], ())), default=0.0)
