@@ -32,6 +32,7 @@ from recollect.recollection import Recollection
 from recollect.settings import Settings
 from recollect.stages.markers import markers
 from recollect.stages.parse import parse
+from recollect.stages.prose import MEANT, ends
 from recollect.worker import Worker
 from recollect.writing.drafts import this_moment
 
@@ -233,12 +234,14 @@ class Engine(AbstractContextManager["Engine"]):
         options: Mapping[str, Any] | None = None,
         explicit: bool = False,
         unasked: bool = False,
+        prose: bool = False,
         without_sensitive: bool = False,
     ) -> Recall:
         """The memories that matter for a query, best first, with the reason for every rank.
 
         explicit: asked for by name, so what is returned counts as used; unasked: put before a model by itself (hooks);
-        without_sensitive: others take the places of what a model must not see.
+        prose: the query is a prompt, in which nothing is an operator; without_sensitive: others take the places of what
+        a model must not see.
         """
         check_request(query, limit, mode, sort_by, budget_tokens)
         asked_at = writing.as_asked(now)
@@ -251,7 +254,8 @@ class Engine(AbstractContextManager["Engine"]):
         )  # fmt: skip
         question = parse(
             query, now=asked_at, filter=wanted, limit=limit or chosen.limit, mode=mode, sort_by=sort_by,
-            budget_tokens=budget_tokens, aliases=table(aliases, "aliases"), unasked=unasked, **chosen.query.options,
+            budget_tokens=budget_tokens, aliases=table(aliases, "aliases"), unasked=unasked, prose=prose,
+            **chosen.query.options,
         )  # fmt: skip
         answer = pipeline.recall(question, chosen, self._tools)
         if notes:
@@ -281,7 +285,7 @@ class Engine(AbstractContextManager["Engine"]):
         asks = recollection.asked_of(self.settings.store, place(scope), getattr(self.embedder, "id", None))
         if before is not None and topic_gate and not force and recollection.stands(before, asks, vector):
             return before, False
-        asked = {**asked, "unasked": not force, "without_sensitive": True}
+        asked = {**asked, "unasked": not force, "prose": True, "without_sensitive": True}
         answer = self.recall(prompt, profile=profile, scope=scope, now=moment, **asked)
         ids = tuple(hit.id for hit in answer)
         fresh = Recollection(session, moment.astimezone(UTC).isoformat(), ids, answer.render(), vector, asks)
@@ -452,7 +456,7 @@ class Engine(AbstractContextManager["Engine"]):
     def _prompt_vector(self, prompt: str) -> tuple[float, ...]:
         if self.embedder is None or not prompt.strip():
             return ()
-        future = self._executor.submit(self.embedder.embed_query, prompt)
+        future = self._executor.submit(self.embedder.embed_query, ends(prompt, MEANT))
         try:
             return tuple(float(one) for one in future.result(self._tools.patience_ms / 1000))
         except Exception:  # no vector, no topic: the recollection is made anew

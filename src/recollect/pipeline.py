@@ -34,10 +34,12 @@ from recollect.domain.recall import (
 from recollect.legs.found import Ahead, Found
 from recollect.legs.running import Journal, ModePlan, Tools, came_out, may_run, resolve_mode, run_legs, wants_cosines
 from recollect.legs.spelling import meant
+from recollect.legs.telling import telling
 from recollect.ports import Records, Store, Vector
 from recollect.stages import confidence
 from recollect.stages.fusion import FUSIONS
 from recollect.stages.priors import PRIORS
+from recollect.stages.prose import says_nothing
 from recollect.stages.rendering import RENDERERS
 from recollect.stages.reranking import RerankOptions, reorder, unanimous
 from recollect.stages.selection import MAX_CHAIN, SELECTORS
@@ -51,8 +53,11 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     """Answer a parsed question with the ranking recipe of a profile."""
     journal, asked = Journal(), question.text
     plan = resolve_mode(question, profile, tools)
+    if may_be_silent(question, profile) and says_nothing(question.words):
+        trace = Trace(plan.asked, plan.used, notes=("nothing was asked for",), ms=_ms_since(journal.started))
+        return Recall(asked, profile.name, plan.used, (), trace=trace, abstained=True)
+    question = reread(question, profile.spelling, tools)
     if profile.spelling is not None:
-        question = respell(question, profile.spelling, tools)
         journal.stage("spelling")
     journal.notes.extend(question.notes)
     if plan.fell_back:
@@ -105,6 +110,12 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     return Recall(asked, profile.name, plan.used, hits, tuple(dropped), trace, abstained, rendered)
 
 
+def may_be_silent(question: Question, profile: Profile) -> bool:
+    """Whether nobody asked, and the profile would rather say nothing than something that does not matter."""
+    recipe = profile.confidence
+    return question.unasked and question.prose and recipe is not None and recipe.keep_unasked < 1
+
+
 def scope_of(records: Records, profile: Profile, scope: Scope, sessions: Sequence[str]) -> dict[str, Any]:
     """Where to look. A profile may widen a session to its project's sessions: both legs then search the same scope."""
     wanted = tuple(sessions) or ((scope.session,) if scope.session else ())
@@ -122,12 +133,16 @@ def scope_of(records: Records, profile: Profile, scope: Scope, sessions: Sequenc
 # --- spelling, pool, signals, priors ---------------------------------------------------------------------------------
 
 
-def respell(question: Question, spelling: Part, tools: Tools) -> Question:
-    """Misspelt words read as the memories' own, for words and meaning alike; what cannot be asked is left as it is."""
-    if tools.store.text is None:
+def reread(question: Question, spelling: Part | None, tools: Tools) -> Question:
+    """The question as the index understands it: of a long prompt the telling words, and misspelt words read as the
+    memories' own, for words and meaning alike. What cannot be asked is left as it is."""
+    index = tools.store.text
+    if index is None:
         return question
     try:
-        return respelt(question, meant(tools.store.text, question, tools.embedder, **spelling.options))
+        question = telling(index, question)
+        slips = {} if spelling is None else meant(index, question, tools.embedder, **spelling.options)
+        return respelt(question, slips)
     except RecollectError as error:
         return replace(question, notes=(*question.notes, f"spelling was not looked at: {error}"))
 

@@ -461,9 +461,10 @@ def test_unknown_events_end_in_silence(alone: Path, name: str) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def test_a_huge_prompt_is_no_trouble(running: tuple[Path, Daemon]) -> None:
+@pytest.mark.parametrize("asked", ["which database in production? {}", "{} which database in production?"])
+def test_a_huge_prompt_is_read_from_both_ends(running: tuple[Path, Daemon], asked: str) -> None:
     home, _ = running
-    payload = prompt("claude", "huge", "which database in production? " + "☃ " * 1_000_000)
+    payload = prompt("claude", f"huge {asked}", asked.format("☃ " * 1_000_000))
     assert "PostgreSQL" in context(hook(home, "claude", "UserPromptSubmit", payload, **PATIENT))
 
 

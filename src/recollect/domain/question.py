@@ -94,6 +94,10 @@ class Question:
     limit: int = 5
     unasked: bool = False
     """Nobody asked for this: its answer is put before a model by itself, where nothing is better than noise."""
+    prose: bool = False
+    """A prompt, and no query: it may be long, and hold code or logs."""
+    cut: bool = False
+    """It has more words than `query` asks for."""
     mode: Mode = "auto"
     sort_by: SortBy = "relevance"
     budget_tokens: int | None = None

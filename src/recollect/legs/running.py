@@ -23,6 +23,7 @@ from recollect.legs.lexical import lexical
 from recollect.legs.recent import recent
 from recollect.ports import Embedder, Reranker, Store, Vector
 from recollect.stages.fusion import FUSIONS
+from recollect.stages.prose import MEANT, ends
 
 log = logging.getLogger(__name__)
 
@@ -206,6 +207,7 @@ def _start_meaning(
     specs = [spec for spec in wanted if spec.kind == "dense"]
     embedder, vectors = tools.embedder, tools.store.vectors
     text = question.text if question.plain else " ".join(question.words)
+    text = ends(text, MEANT) if question.prose else text
     needed = bool(specs) or wants_cosines(profile)
     if not (needed and plan.meaning and embedder and vectors) or not text.strip():
         for spec in specs:

@@ -43,6 +43,10 @@ _FIELD = re.compile(
 _FLAG = re.compile(r"-(?:[A-Za-z]\d*(?:[^\w-]|$)|[\w.-]+=)")
 _LEADING = re.compile(r"(?:['‘’:!?*]|\.{2,}(?!/))+")
 _TRAILING = ".,:;!?'‘’*"
+_RUN = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+"""HTTPServerError: HTTP, Server, Error."""
 
 
 def lex(text: str) -> list[Lexeme]:
@@ -79,7 +83,12 @@ def lex(text: str) -> list[Lexeme]:
 
 def pieces(word: str) -> list[str]:
     """The runs of letters and digits in a word, as an index would cut it."""
-    return re.findall(r"[^\W_]+", word)
+    return _RUN.findall(word)
+
+
+def humps(text: str) -> list[str]:
+    """The parts of the camelCase words of a text: `retryPolicy` is retry, Policy."""
+    return [part for run in pieces(text) if run.isascii() and _CAMEL.search(run) for part in _HUMP.findall(run)]
 
 
 def is_findable(word: str) -> bool:

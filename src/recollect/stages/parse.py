@@ -9,8 +9,8 @@ take their operand out of their whole branch, wherever they stand in it: `a NOT 
 with nothing to be taken from falls away and leaves its words: `NOT b` is `b`. An operator without an operand on the
 side where it needs one is a word. Fields hold for the whole query, wherever they stand (see `fields`).
 
-Bounds: the first 4,096 characters are read; 64 words in all, those of phrases included; 4 prefixes of two characters
-or more; brackets 8 deep. What is left out is told in `Question.notes`.
+Bounds: the first 4,096 characters are read, of prose 8,192 of both ends; 64 words in all, those of phrases included;
+4 prefixes of two characters or more; brackets 8 deep. What is left out is told in `Question.notes`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from recollect.stages.cleaning import clean
 from recollect.stages.fields import Field, is_valid, narrow
 from recollect.stages.intent import intents
 from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, is_findable, lex, pieces, plain_words
+from recollect.stages.prose import ends
 from recollect.stages.stopwords import without_stop_words
 from recollect.stages.temporal import window
 from recollect.stages.unparse import nesting, unparse
@@ -35,6 +36,7 @@ from recollect.stages.unparse import nesting, unparse
 __all__ = ["Aliases", "Default", "expand", "join", "parse", "unparse"]
 
 MAX_CHARACTERS = 4096
+MAX_PROSE = 8192
 MAX_WORDS = 64
 MAX_PREFIXES = 4
 MAX_RUN = 16
@@ -57,6 +59,7 @@ def parse(
     budget_tokens: int | None = None,
     aliases: Aliases = NO_ALIASES,
     unasked: bool = False,
+    prose: bool = False,
     default: Default = "or",
     stopwords: bool = True,
     temporal: bool = False,
@@ -66,11 +69,12 @@ def parse(
     """Read a query. The options from `default` on are those of a profile's [query] table.
 
     `as_of_days` leaves out memories dated more than so many days after the question: it is asked as of its date.
+    `prose`: a prompt, in which nothing is an operator, a quote or a field, and of which both ends are read.
     """
     text = clean(text)
-    read = _cut(text, MAX_CHARACTERS)
-    notes: list[str] = [] if len(read) == len(text) else [f"only the first {MAX_CHARACTERS} characters were read"]
-    lexemes, fields = _take_fields(lex(read))
+    read = ends(text, MAX_PROSE) if prose else _cut(text, MAX_CHARACTERS)
+    notes: list[str] = [] if len(read) == len(text) else [_left_out(prose)]
+    lexemes, fields = (_plainly(lex(read)), list[Field]()) if prose else _take_fields(lex(read))
     lexemes, operators = _settle_operators(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
     lexemes = [part for one in lexemes for part in (_in_pieces(one) if bare else [_shortened(one)])]
@@ -92,11 +96,14 @@ def parse(
         words=words,
         limit=limit,
         unasked=unasked,
+        prose=prose,
+        cut=budget.cut,
         mode=mode,
         sort_by=sort_by,
         budget_tokens=budget_tokens,
         aliases=pairs,
-        window=window(read, now) if temporal else None,
+        # The times of a pasted log are not what is asked for.
+        window=window(read, now) if temporal and not (prose and budget.cut) else None,
         intents=intents(read) if intent else (),
         notes=tuple(notes),
     )
@@ -140,6 +147,25 @@ def _cut(text: str, limit: int) -> str:
         return text
     space = max(text.rfind(" ", 0, limit), text.rfind("\n", 0, limit))
     return text[: space if space > limit // 2 else limit]
+
+
+def _left_out(prose: bool) -> str:
+    if prose:
+        return f"only {MAX_PROSE} characters of its beginning and end were read"
+    return f"only the first {MAX_CHARACTERS} characters were read"
+
+
+def _plainly(lexemes: list[Lexeme]) -> list[Lexeme]:
+    """The words of prose: quotes, brackets and operators only stand between them."""
+    found: list[Lexeme] = []
+    for one in lexemes:
+        if one.kind in ("and", "or", "not"):
+            found.append(Lexeme("word", (one.kind,)))
+        elif one.kind == "field":
+            found.extend(plain_words(" ".join(one.words)))
+        elif one.kind in ("word", "prefix", "phrase"):
+            found.extend(Lexeme("word", (word,)) for word in one.words)
+    return found
 
 
 def _take_fields(lexemes: list[Lexeme]) -> tuple[list[Lexeme], list[Field]]:

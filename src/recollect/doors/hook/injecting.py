@@ -30,6 +30,14 @@ def _block() -> ModuleType:
     return block
 
 
+def _both_ends(prompt: str) -> str:
+    """What is asked stands before what is pasted, or behind it."""
+    if len(prompt) <= MOST_PROMPT_CHARACTERS:
+        return prompt
+    half = MOST_PROMPT_CHARACTERS // 2 - 1
+    return f"{prompt[:half]}\n{prompt[-half:]}"
+
+
 class Injection:
     """What to show, and who is to be told that it was shown."""
 
@@ -90,7 +98,7 @@ class Injection:
 
     def _prompt_request(self) -> dict[str, Any]:
         request: dict[str, Any] = {
-            "prompt": self.event.prompt[:MOST_PROMPT_CHARACTERS],
+            "prompt": _both_ends(self.event.prompt),
             "session_id": self.event.session,
             "cwd": self.event.cwd[:4096],
             "force": self.asked_by_name,

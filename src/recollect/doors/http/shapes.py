@@ -176,7 +176,7 @@ class ConsolidateRequest(Shape):
 class RecollectRequest(Shape):
     """A session's prompt. While it stays on the topic of the one before, the old recollection stands."""
 
-    prompt: str = Field(max_length=1_000_000, description="Of which the first 4,096 characters are read.")
+    prompt: str = Field(max_length=1_000_000, description="Of which 8,192 characters of both ends are read.")
     session_id: Name
     cwd: str | None = Field(default=None, max_length=4096, description="Where the agent works; it hides no memory.")
     force: bool = False

@@ -1,0 +1,60 @@
+"""Prompts are prose: nothing in them is an operator, and of long ones both ends count."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.domain.question import Filter
+from recollect.stages.parse import MAX_PROSE, unparse
+from recollect.stages.prose import MEANT, ends, says_nothing
+from tests.stages.asking import ask
+
+
+@pytest.mark.parametrize(
+    ("prompt", "read"),
+    [
+        ("the worker does NOT take jobs", "worker OR take OR jobs"),
+        ("build with -Werror and fix it", "build OR Werror OR fix"),
+        ('it says "Image size exceeds slot"', "says OR Image OR size OR exceeds OR slot"),
+        ("add {addr: 0x21, type:int16}", "add OR addr OR 0x21 OR type OR int16"),
+        ("char* name AND (size OR mode)", "char OR name OR size OR mode"),
+    ],
+)
+def test_nothing_in_a_prompt_is_an_operator(prompt: str, read: str) -> None:
+    question = ask(prompt, prose=True)
+    assert question.query is not None and unparse(question.query) == read
+    assert question.filter == Filter() and question.plain
+
+
+def test_of_a_long_prompt_both_ends_are_read() -> None:
+    question = ask("first " + "filler " * MAX_PROSE + "last", prose=True)
+    assert question.words[0] == "first" and question.words[-1] == "last"
+    assert any(str(MAX_PROSE) in note for note in question.notes)
+
+
+def test_a_prompt_of_more_words_than_are_searched_for_says_so_and_names_no_time() -> None:
+    log = "2024-05-02 failed " + " ".join(f"word{number}" for number in range(100))
+    long, short = (ask(text, prose=True, temporal=True) for text in (log, log[:40]))
+    assert long.cut and len(long.words) > 100 and long.window is None
+    assert not short.cut and short.window is not None
+
+
+def test_the_ends_of_a_text_are_whole_words() -> None:
+    assert ends("short", MEANT) == "short"
+    text = "please look " + "noise " * 1000 + "at the end"
+    cut = ends(text, 60)
+    assert cut.startswith("please look noise") and cut.endswith("at the end") and len(cut) <= 60
+    assert set(cut.split()) == {"please", "look", "noise", "…", "at", "the", "end"}
+    assert len(ends("x" * 1000, 60)) <= 60
+
+
+@pytest.mark.parametrize("prompt", ["thanks!", "ok, do it", "Yes please", "go ahead", "ja, mach das", "no wait", "?"])
+def test_who_only_nods_asks_nothing(prompt: str) -> None:
+    assert says_nothing(ask(prompt, prose=True).words)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["ok, run the migration", "thanks, now deploy", "stop the worker", "Danke für den Fix"]
+)
+def test_who_names_a_thing_asks_for_it(prompt: str) -> None:
+    assert not says_nothing(ask(prompt, prose=True).words)
