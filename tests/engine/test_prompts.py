@@ -56,6 +56,25 @@ def test_a_long_prompt_without_a_known_word_or_without_spaces_keeps_its_first_wo
     assert all(any("first 64 words" in note for note in answer.trace.notes) for answer in (unknown, unspaced))
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("retryPolicy", RETRIES),
+        ("RetryPolicy", RETRIES),
+        ("retry_policy", RETRIES),
+        ("RETRY_POLICY", RETRIES),
+        ("src/core/http.py", RETRIES),
+        ("asyncpg.exceptions.InvalidSQLStatementNameError", STATEMENTS),
+        ("number_series", SERIES),
+        ("numberSeries", SERIES),
+        ("NumberSeries.lock()", SERIES),
+        ("number series", SERIES),
+    ],
+)
+def test_names_are_found_however_they_are_spelt(project: Engine, name: str, wanted: str) -> None:
+    assert told(project, f"is {name} paid in time?")[0] == wanted
+
+
 def test_who_only_nods_is_told_nothing(project: Engine, opened: Open) -> None:
     project.remember("Ok means that the pump runs, thanks to the new relay.")
     assert told(project, "ok thanks") == []

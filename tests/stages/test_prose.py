@@ -26,6 +26,24 @@ def test_nothing_in_a_prompt_is_an_operator(prompt: str, read: str) -> None:
     assert question.filter == Filter() and question.plain
 
 
+@pytest.mark.parametrize(
+    ("name", "read", "words"),
+    [
+        ("retryPolicy", "retryPolicy OR retry OR Policy", ("retry", "policy")),
+        ("retry_policy", "retry_policy OR retry OR policy OR retrypolicy", ("retry_policy",)),
+        ("k_msleep()", "k_msleep() OR msleep OR kmsleep", ("k_msleep()",)),
+        ("core/http.py", "core/http.py OR core OR http OR py", ("core/http.py",)),
+        ("db.HTTPError", "db.HTTPError OR db OR HTTPError OR HTTP OR Error", ("db", "http", "error")),
+        ("3.12.7 self-care Anna's", "3.12.7 OR self-care OR Anna's", ("3.12.7", "self-care", "anna's")),
+        ('"retryPolicy"', '"retryPolicy"', ("retrypolicy",)),
+    ],
+)
+def test_names_in_code_are_asked_for_in_their_other_spellings(name: str, read: str, words: tuple[str, ...]) -> None:
+    question = ask(name, identifiers=True)
+    assert question.query is not None and unparse(question.query) == read
+    assert question.words == words
+
+
 def test_of_a_long_prompt_both_ends_are_read() -> None:
     question = ask("first " + "filler " * MAX_PROSE + "last", prose=True)
     assert question.words[0] == "first" and question.words[-1] == "last"

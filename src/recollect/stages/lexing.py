@@ -43,6 +43,7 @@ _FIELD = re.compile(
 _FLAG = re.compile(r"-(?:[A-Za-z]\d*(?:[^\w-]|$)|[\w.-]+=)")
 _LEADING = re.compile(r"(?:['‘’:!?*]|\.{2,}(?!/))+")
 _TRAILING = ".,:;!?'‘’*"
+_NAME = re.compile(r"\w[_./\\:(=@#$]+\w")
 _RUN = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -89,6 +90,17 @@ def pieces(word: str) -> list[str]:
 def humps(text: str) -> list[str]:
     """The parts of the camelCase words of a text: `retryPolicy` is retry, Policy."""
     return [part for run in pieces(text) if run.isascii() and _CAMEL.search(run) for part in _HUMP.findall(run)]
+
+
+def spellings(word: str) -> list[str]:
+    """What a name in code may also be called: the parts of `core/http.py` and `retryPolicy`, retrypolicy for
+    `retry_policy`. Hyphens and apostrophes do not make a name."""
+    parts = pieces(word)
+    if len(parts) > 1 and not _NAME.search(word):
+        return []
+    joined = ["".join(parts)] if len(parts) > 1 and "_".join(parts) == word.strip("_()") else []
+    others = [*(parts if len(parts) > 1 else ()), *humps(word), *joined]
+    return [one for one in others if len(one) > 1 and not one.isdigit()]
 
 
 def is_findable(word: str) -> bool:

@@ -27,7 +27,7 @@ from recollect.domain.scripts import SPELT_PIECE, has_unspaced, letters, pieces_
 from recollect.stages.cleaning import clean
 from recollect.stages.fields import Field, is_valid, narrow
 from recollect.stages.intent import intents
-from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, is_findable, lex, pieces, plain_words
+from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, humps, is_findable, lex, pieces, plain_words, spellings
 from recollect.stages.prose import ends
 from recollect.stages.stopwords import without_stop_words
 from recollect.stages.temporal import window
@@ -62,12 +62,14 @@ def parse(
     prose: bool = False,
     default: Default = "or",
     stopwords: bool = True,
+    identifiers: bool = False,
     temporal: bool = False,
     intent: bool = False,
     as_of_days: Annotated[float, Range(0, 36500)] | None = None,
 ) -> Question:
     """Read a query. The options from `default` on are those of a profile's [query] table.
 
+    `identifiers`: names in code are also looked for by their parts, and as one word (retryPolicy, retry_policy).
     `as_of_days` leaves out memories dated more than so many days after the question: it is asked as of its date.
     `prose`: a prompt, in which nothing is an operator, a quote or a field, and of which both ends are read.
     """
@@ -78,7 +80,10 @@ def parse(
     lexemes, operators = _settle_operators(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
     lexemes = [part for one in lexemes for part in (_in_pieces(one) if bare else [_shortened(one)])]
-    words = _words(lexemes)
+    named = bare and identifiers
+    words = _words([part for one in lexemes for part in _humped(one)] if named else lexemes)
+    if named:
+        lexemes = [part for one in lexemes for part in _spelt(one)]
     if bare and stopwords:
         lexemes = _drop_stop_words(lexemes)
     pairs = _alias_pairs(aliases)
@@ -241,6 +246,19 @@ def _in_pieces(one: Lexeme) -> list[Lexeme]:
         return [_shortened(one)]
     parts = [part for part in pieces_of(one.words[0]) if is_findable(part)]
     return [word for part in parts for word in ([Lexeme("word", (part,))] if has_unspaced(part) else plain_words(part))]
+
+
+def _humped(one: Lexeme) -> list[Lexeme]:
+    """The parts of a camelCase word instead of it: memories that hold it in any spelling hold them."""
+    if one.kind != "word" or not humps(one.words[0]):
+        return [one]
+    return [Lexeme("word", (part,)) for piece in pieces(one.words[0]) for part in humps(piece) or [piece]]
+
+
+def _spelt(one: Lexeme) -> list[Lexeme]:
+    """A name in code with its other spellings."""
+    others = spellings(one.words[0]) if one.kind == "word" else []
+    return [one, *(Lexeme("word", (other,)) for other in others)]
 
 
 def _shortened(one: Lexeme) -> Lexeme:
