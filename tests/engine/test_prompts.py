@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recollect.domain.errors import InvalidInput
 from recollect.engine import Engine
 from tests.engine.conftest import Open
 
@@ -82,3 +83,8 @@ def test_who_only_nods_is_told_nothing(project: Engine, opened: Open) -> None:
     few = opened(embedder="none")
     few.remember("Ok means that the pump runs, thanks to the new relay.")
     assert told(few, "ok thanks") == [] and told(few, "is the pump ok?")
+
+
+def test_whether_something_is_a_prompt_is_no_matter_of_profiles(project: Engine) -> None:
+    with pytest.raises(InvalidInput, match="prose"):
+        project.recall("the worker", options={"query.prose": True})

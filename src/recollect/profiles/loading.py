@@ -40,7 +40,7 @@ TOP_LEVEL = (
 )  # fmt: skip
 
 # Parameters that a stage gets from the request or the pipeline, not from a profile.
-ASKED = ("now", "filter", "limit", "mode", "sort_by", "budget_tokens", "aliases", "unasked", "rungs")
+ASKED = ("now", "filter", "limit", "mode", "sort_by", "budget_tokens", "aliases", "unasked", "prose", "rungs")
 MAX_PARENTS = 5
 MAX_WEIGHT = 100.0
 

@@ -74,18 +74,14 @@ def parse(
     `prose`: a prompt, in which nothing is an operator, a quote or a field, and of which both ends are read.
     """
     text = clean(text)
-    read = ends(text, MAX_PROSE) if prose else _cut(text, MAX_CHARACTERS)
-    notes: list[str] = [] if len(read) == len(text) else [_left_out(prose)]
+    read, notes = _as_far_as_read(text, prose)
     lexemes, fields = (_plainly(lex(read)), list[Field]()) if prose else _take_fields(lex(read))
     lexemes, operators = _settle_operators(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
     lexemes = [part for one in lexemes for part in (_in_pieces(one) if bare else [_shortened(one)])]
-    named = bare and identifiers
-    words = _words([part for one in lexemes for part in _humped(one)] if named else lexemes)
-    if named:
-        lexemes = [part for one in lexemes for part in _spelt(one)]
-    if bare and stopwords:
-        lexemes = _drop_stop_words(lexemes)
+    words = _words([part for one in lexemes for part in _humped(one)] if bare and identifiers else lexemes)
+    if bare:
+        lexemes = _searched_for(lexemes, stopwords, identifiers)
     pairs = _alias_pairs(aliases)
     budget = _Budget(default)
     tree = budget.read(lexemes, pairs)
@@ -107,8 +103,7 @@ def parse(
         sort_by=sort_by,
         budget_tokens=budget_tokens,
         aliases=pairs,
-        # The times of a pasted log are not what is asked for.
-        window=window(read, now) if temporal and not (prose and budget.cut) else None,
+        window=None if not temporal or (prose and budget.cut) else window(read, now),  # a log's times are not asked for
         intents=intents(read) if intent else (),
         notes=tuple(notes),
     )
@@ -154,10 +149,13 @@ def _cut(text: str, limit: int) -> str:
     return text[: space if space > limit // 2 else limit]
 
 
-def _left_out(prose: bool) -> str:
-    if prose:
-        return f"only {MAX_PROSE} characters of its beginning and end were read"
-    return f"only the first {MAX_CHARACTERS} characters were read"
+def _as_far_as_read(text: str, prose: bool) -> tuple[str, list[str]]:
+    """As much of a text as is read, and a note where that is not all."""
+    read = ends(text, MAX_PROSE) if prose else _cut(text, MAX_CHARACTERS)
+    if len(read) == len(text):
+        return text, []
+    some = f"{MAX_PROSE} characters of both ends" if prose else f"the first {MAX_CHARACTERS} characters"
+    return read, [f"only {some} were read"]
 
 
 def _plainly(lexemes: list[Lexeme]) -> list[Lexeme]:
@@ -267,6 +265,12 @@ def _shortened(one: Lexeme) -> Lexeme:
     if all(len(places) <= MAX_RUN for _, places in cuts):
         return one
     return Lexeme(one.kind, tuple(word if len(places) <= MAX_RUN else word[: places[MAX_RUN]] for word, places in cuts))
+
+
+def _searched_for(lexemes: list[Lexeme], stopwords: bool, identifiers: bool) -> list[Lexeme]:
+    """What a text without quotes and operators asks for: names in all spellings, and no stop words."""
+    spelt = [part for one in lexemes for part in _spelt(one)] if identifiers else lexemes
+    return _drop_stop_words(spelt) if stopwords else spelt
 
 
 def _drop_stop_words(lexemes: list[Lexeme]) -> list[Lexeme]:

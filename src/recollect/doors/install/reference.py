@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recollect.doors.hook import block, capturing, deadline, events, injecting, transcript
 from recollect.doors.install import changing, entries, places
+from recollect.stages import prose
 
 COMMAND = ["/home/you/.local/bin/recollect"]
 HOME = "/home/you"
@@ -66,6 +67,11 @@ conversation, unless it was compacted since or your prompt contains `{asked}`. A
 important in its project (in general, if the project has nothing yet). A prompt is answered by the profile in
 `recollect_profile` with at most `recollect_limit` memories, and with none where `balanced` finds nothing that has to do
 with it; while prompts stay on their topic nothing new is said (`topic_gate`).
+
+**Reading a prompt.** A prompt is prose: quotes, `NOT`, `-flags` and `type:` in it mean nothing. Of a long one, with a
+log or a source file in it, both ends are read, the words are searched for that are rarest among the memories, and
+{meant:,} characters of both ends are compared by meaning. Who only nods ("ok, do it", "danke") is told nothing. What
+coding prompts get is measured in [decision 12](decisions/0012-abstention.md).
 
 **Listening.** From the agent's own words, `[MEMORY]` lines and phrasings such as "Decision: …" or "The fix was …"
 become memories. User prompts, tools, side conversations, code blocks and what recollect itself had shown are not
@@ -133,6 +139,7 @@ def page() -> str:
             open=block.FENCE_OPEN,
             close=block.FENCE_CLOSE,
             asked=injecting.ASKED_BY_NAME,
+            meant=prose.MEANT,
             tail=transcript.MOST_BYTES // 2**20,
             budget=round(deadline.BUDGET_SECONDS * 1000),
             patience=round(capturing.PATIENCE_SECONDS),
