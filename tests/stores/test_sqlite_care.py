@@ -17,7 +17,7 @@ from sqlite_cases import damage, embed, note, put, text_of, vectors_of
 
 from recollect.domain.changes import AddLink, Erase, Put, SetSetting
 from recollect.domain.errors import Corrupt, InvalidInput, StoreUnavailable
-from recollect.domain.memory import Link, content_hash
+from recollect.domain.memory import Link, Memory, content_hash
 from recollect.domain.query import Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
@@ -238,6 +238,16 @@ def test_a_killed_backup_is_swept_up_by_the_next_one_and_nothing_else_is(
     assert {file.name for file in folder.iterdir()} == {"tuesday.db", link.name, *others} - {
         ".monday.db.0123abcd.recollect.tmp"
     }
+
+
+def test_a_store_is_not_replaced_by_its_own_backup(path: Path, store: Store, tmp_path: Path) -> None:
+    """What others wrote while the copy was made would be gone."""
+    (tmp_path / "link.db").symlink_to(path)
+    for target in (path, tmp_path / "link.db", path.with_name(path.name + "-wal")):
+        with pytest.raises(InvalidInput, match="the store itself"):
+            store.care.backup(target)
+    store.records.write([Put(Memory("after", "written after it"))])
+    assert (tmp_path / "link.db").is_symlink()
 
 
 def test_a_backup_needs_a_file_and_a_folder(store: Store, tmp_path: Path) -> None:

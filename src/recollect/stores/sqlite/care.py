@@ -14,7 +14,7 @@ from recollect.ports import Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.sqlite.checks import find_all, fulltext_findings
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows
-from recollect.stores.sqlite.copies import back_up
+from recollect.stores.sqlite.copies import back_up, belongs_to
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.records import run
 from recollect.stores.sqlite.repairs import repair_all
@@ -86,6 +86,8 @@ class SqliteCare:
     def backup(self, path: Path) -> None:
         if self._path is None:
             raise InvalidInput("a store in memory has no file to copy", "export it as JSON lines instead")
+        if belongs_to(path, self._path):
+            raise InvalidInput(f"{path} is the store itself", "give another file", "path")
         with self._readers.reading() as connection:
             # Look once, and all of it is one state; otherwise every commit lets the copy begin anew.
             one(connection, "SELECT count(*) FROM sqlite_schema")

@@ -113,6 +113,12 @@ def _verify(copy: Path) -> None:
         raise Corrupt(f"the copy is damaged: {broken[0].detail}", "run doctor on the store")
 
 
+def belongs_to(path: Path, store: Path) -> bool:
+    """Whether this is the file of a store or one that lies beside it, by whatever name."""
+    own = (store, store.with_name(f"{store.name}.lock"), *_sidecars(store))
+    return path.exists() and any(one.exists() and one.samefile(path) for one in own)
+
+
 def _sidecars(file: Path) -> list[Path]:
     return [file.with_name(file.name + suffix) for suffix in SIDECARS]
 
