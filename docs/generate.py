@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import library_reference as library
+
 from recollect.doors.cli import reference as commands
 from recollect.doors.http import reference as routes
 from recollect.doors.install import reference as hooks
@@ -16,6 +18,7 @@ PAGES = {
     "cli.md": commands.page,
     "hooks.md": hooks.page,
     "http.md": routes.page,
+    "library.md": library.page,
     "mcp.md": tools.page,
     "models.md": models.page,
     "profiles.md": profiles.page,

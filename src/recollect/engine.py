@@ -56,10 +56,15 @@ def open_engine(
     background: bool = True,
     read_only: bool = False,
 ) -> Engine:
-    """Open a memory: a path, ":memory:", a postgresql:// URL, or nothing for the user's default store.
+    """Open a memory. What is not given comes from the settings: RECOLLECT_* variables, config.toml, defaults.
 
-    embedder and reranker: an object with the port's methods, or a name as in `recollect models list`, a folder, a
-    URL, "fake" or "none". Without any model everything works, by words alone.
+    target: a path, ":memory:", a postgresql:// URL, or nothing for the user's default store
+    profile: how recalls rank that name no profile of their own: a name, or the path of a TOML file
+    embedder, reranker: an object with the port's methods, or a name as in `recollect models list`, a folder, a URL,
+        "fake" or "none"; without any model everything works, by words alone
+    home: the folder of config.toml, own profiles and recollections; the user's data folder unless RECOLLECT_HOME is set
+    background: whether a thread embeds what was written and records what was surfaced; else `upkeep` does
+    read_only: nothing can be written, not even that a memory was used
     """
     chosen = configuration.load(
         home=home,
@@ -78,7 +83,7 @@ def open_engine(
 
 
 class Engine(AbstractContextManager["Engine"]):
-    """An open memory."""
+    """An open memory: what `recollect.open` gives. Thread-safe; closed at the end of a `with` block."""
 
     def __init__(
         self,
@@ -117,38 +122,22 @@ class Engine(AbstractContextManager["Engine"]):
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def remember(
-        self,
-        content: str,
-        *,
-        type: str = "fact",
-        tags: Sequence[str] = (),
-        confidence: float = 0.8,
-        importance: float | str = 0.5,
-        scope: Scope | None = None,
-        source: str = "",
-        key: str | None = None,
-        created_at: Time = None,
-        pinned: bool = False,
-        sensitive: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-        dedupe: bool = True,
-        now: Time = None,
-    ) -> Receipt:
-        """Store one memory; returns when it is durable. A near-duplicate raises the confidence of what stands."""
+        self, content: str, *, type: str = "fact", tags: Sequence[str] = (), confidence: float = 0.8,
+        importance: float | str = 0.5, scope: Scope | None = None, source: str = "", key: str | None = None,
+        created_at: Time = None, pinned: bool = False, sensitive: bool = False,
+        metadata: Mapping[str, Any] | None = None, dedupe: bool = True, now: Time = None,
+    ) -> Receipt:  # fmt: skip
+        """Store one memory; returns when it is durable. A near-duplicate raises the confidence of what stands.
+
+        The arguments are the fields of a `Draft`. A text that was forgotten may come back this way.
+
+        dedupe: False stores it even if something says the same; once both are embedded, the older one may supersede it
+        now: the moment of the write, if it is not this one
+        """
         draft = writing.Draft(
-            content=content,
-            type=type,
-            tags=tags,
-            confidence=confidence,
-            importance=importance,
-            scope=scope or Scope(),
-            source=source,
-            key=key,
-            created_at=created_at,
-            pinned=pinned,
-            sensitive=sensitive,
-            metadata=metadata or {},
-        )
+            content, type, tags, confidence, importance, scope or Scope(), source, key, created_at, pinned, sensitive,
+            metadata or {},
+        )  # fmt: skip
         policy = self.policy if dedupe else replace(self.policy, dedupe=False)
         receipt = writing.remember(self.store, draft, id=new_id(), now=_moment(now) or this_moment(), policy=policy)
         recollection.hide(self.settings.recollections, [receipt], self.store.records)
@@ -156,7 +145,10 @@ class Engine(AbstractContextManager["Engine"]):
         return receipt
 
     def remember_many(self, drafts: Iterable[writing.Draft], *, dedupe: bool = True, now: Time = None) -> list[Receipt]:
-        """Store many memories, a bounded batch per transaction; the order of the receipts is that of the drafts."""
+        """Store many memories, a bounded batch per transaction; the order of the receipts is that of the drafts.
+
+        A draft that cannot be stored is an InvalidInput that names its place; the batches before it are stored.
+        """
         policy = self.policy if dedupe else replace(self.policy, dedupe=False)
         receipts = writing.remember_many(
             self.store, drafts, new_id=new_id, now=_moment(now) or this_moment(), policy=policy
@@ -186,7 +178,10 @@ class Engine(AbstractContextManager["Engine"]):
         return self.remember_many(drafts, dedupe=dedupe, now=now)
 
     def update(self, id: str, *, version: int | None = None, now: Time = None, **changes: Any) -> Memory:
-        """Change fields of a memory; with `version`, only if nobody changed it meanwhile (Conflict)."""
+        """Change fields of a memory, named as in a `Draft`; None takes a key away. Gives the memory as it is now.
+
+        version: that of the memory as it was read: a Conflict if somebody has changed it meanwhile
+        """
         memory = writing.update(
             self.store, id, now=_moment(now) or this_moment(), version=version, policy=self.policy, **changes
         )
@@ -200,48 +195,52 @@ class Engine(AbstractContextManager["Engine"]):
         return self.update(id, pinned=pinned)
 
     def forget(self, *ids: str) -> int:
-        """Delete without remnants, with what was merged into them; tombstones keep the texts from coming back."""
+        """Delete without remnants, with what was merged into them; tombstones keep the texts from coming back.
+
+        All or none (NotFound). Tells how many memories are gone.
+        """
         gone = writing.forget(self.store, ids)
         recollection.forget(self.settings.recollections, gone)
         return len(gone)
 
     def link(self, source: str, type: str, target: str, *, now: Time = None) -> Link:
-        """Connect two memories: supersedes, resolved-by, part-of, see-also."""
+        """Connect two memories: `source` supersedes, is resolved-by, is part-of or see-also `target`.
+
+        Where a superseded memory would be found, the one that supersedes it is returned.
+        """
         return writing.link(self.store, source, type, target, now=_moment(now) or this_moment())
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def recall(
-        self,
-        query: str,
-        *,
-        profile: str | None = None,
-        limit: int | None = None,
-        mode: Mode = "auto",
-        scope: Scope | None = None,
-        sessions: Sequence[str] = (),
-        exclude: Iterable[str] = (),
-        only: Iterable[str] | None = None,
-        type: str | Sequence[str] | None = None,
-        tags: Sequence[str] = (),
-        after: Time = None,
-        before: Time = None,
-        budget_tokens: int | None = None,
-        sort_by: SortBy = "relevance",
-        now: Time = None,
-        rerank: bool | None = None,
-        aliases: Mapping[str, str | Sequence[str]] | None = None,
-        options: Mapping[str, Any] | None = None,
-        explicit: bool = False,
-        unasked: bool = False,
-        prose: bool = False,
+        self, query: str, *, profile: str | None = None, limit: int | None = None, mode: Mode = "auto",
+        scope: Scope | None = None, sessions: Sequence[str] = (), exclude: Iterable[str] = (),
+        only: Iterable[str] | None = None, type: str | Sequence[str] | None = None, tags: Sequence[str] = (),
+        after: Time = None, before: Time = None, budget_tokens: int | None = None, sort_by: SortBy = "relevance",
+        now: Time = None, rerank: bool | None = None, aliases: Mapping[str, str | Sequence[str]] | None = None,
+        options: Mapping[str, Any] | None = None, explicit: bool = False, unasked: bool = False, prose: bool = False,
         without_sensitive: bool = False,
-    ) -> Recall:
+    ) -> Recall:  # fmt: skip
         """The memories that matter for a query, best first, with the reason for every rank.
 
-        explicit: asked for by name, so what is returned counts as used; unasked: put before a model by itself (hooks);
-        prose: the query is a prompt, in which nothing is an operator; without_sensitive: others take the places of what
-        a model must not see.
+        query: words, "phrases", prefix*, AND, OR, NOT, -word, parentheses, type: tag: project: session: after: before:
+        profile: how to rank: a name or the path of a TOML file
+        limit: how many at most, 1 to 200; the profile's own unless given
+        mode: by words (bm25), by meaning (semantic) or by both (hybrid); auto: by all there is
+        scope, sessions: only memories from there; `sessions` is for several
+        exclude, only: ids that may not be returned, or alone may be
+        type, tags: only these types, and only memories that have all of these tags
+        after, before: only what was created from `after` on, and earlier than `before`
+        budget_tokens: no more than fits into so many tokens
+        sort_by: what decides the order of what was found
+        now: the moment and the time zone of the question, if they are not the present ones
+        rerank: whether a reranker judges the head; the profile decides unless given
+        aliases: words to look for beside a word of the query, such as {"k8s": "kubernetes"}
+        options: options of the profile for this recall alone, such as {"fusion.k": 10}
+        explicit: asked for by name, so what is returned counts as used
+        unasked: put before a model by itself, as hooks do: `balanced` returns nothing where it is not sure
+        prose: the query is a prompt, in which nothing is an operator, a quote or a field
+        without_sensitive: others take the places of what a model must not see
         """
         check_request(query, limit, mode, sort_by, budget_tokens)
         asked_at = writing.as_asked(now)
@@ -264,20 +263,16 @@ class Engine(AbstractContextManager["Engine"]):
         return answer if profile is None else replace(answer, profile=Path(profile).stem)
 
     def recollect(
-        self,
-        prompt: str,
-        session: str,
-        *,
-        scope: Scope | None = None,
-        profile: str | None = None,
-        force: bool = False,
-        topic_gate: bool = True,
-        now: Time = None,
-        **asked: Any,
-    ) -> tuple[Recollection, bool]:
+        self, prompt: str, session: str, *, scope: Scope | None = None, profile: str | None = None,
+        force: bool = False, topic_gate: bool = True, now: Time = None, **asked: Any,
+    ) -> tuple[Recollection, bool]:  # fmt: skip
         """The recollection for a session's prompt, written to its file; the flag tells whether it is new.
 
-        While the prompt stays on the topic of the previous one, the old recollection stands, unless forced.
+        While the prompt stays on the topic of the previous one, the old recollection stands. Further arguments are
+        those of `recall`.
+
+        force: make a new one, as for somebody who asked
+        topic_gate: False makes a new one for every prompt
         """
         moment, folder = writing.as_asked(now), self.settings.recollections
         before = recollection.read(folder, name_of(session, "session"))
@@ -313,17 +308,14 @@ class Engine(AbstractContextManager["Engine"]):
         return Expanded(memory, tuple(links), tuple(neighbours))
 
     def list(
-        self,
-        *,
-        scope: Scope | None = None,
-        type: str | Sequence[str] | None = None,
-        tags: Sequence[str] = (),
-        after: Time = None,
-        before: Time = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> list[Memory]:
-        """Memories newest first, at most 1,000; `cursor` is the id of the last one of the previous page."""
+        self, *, scope: Scope | None = None, type: str | Sequence[str] | None = None, tags: Sequence[str] = (),
+        after: Time = None, before: Time = None, limit: int = 100, cursor: str | None = None,
+    ) -> list[Memory]:  # fmt: skip
+        """Memories newest first. The filters are those of `recall`.
+
+        limit: at most 1,000
+        cursor: the id of the last memory of the previous page
+        """
         check_page(limit, cursor)
         where = place(scope)
         wanted = narrowed(
@@ -349,7 +341,11 @@ class Engine(AbstractContextManager["Engine"]):
     def upkeep(
         self, *, budget_seconds: float | None = None, progress: upkeep.Progress | None = None, now: Time = None
     ) -> upkeep.UpkeepReport:
-        """Do now what the background would do: embed what waits, record what was surfaced, tidy the store."""
+        """Do now what the background would do: embed what waits, record what was surfaced, tidy the store.
+
+        budget_seconds: embed no longer than this; what is left waits for the next time
+        progress: called with what is embedded and how much there is
+        """
         touched = self._flush_touches()
         with self._embedding:
             embedded = upkeep.embed_backlog(
@@ -363,7 +359,11 @@ class Engine(AbstractContextManager["Engine"]):
         self, *, dry_run: bool = False, now: Time = None, limit: int = 10_000, namespace: str = DEFAULT_NAMESPACE,
         progress: upkeep.Progress | None = None,
     ) -> upkeep.Consolidation:  # fmt: skip
-        """Merge what write-time checks missed. Nothing is lost: the kept memory supersedes the others."""
+        """Merge what write-time checks missed. Nothing is lost: the kept memory supersedes the others.
+
+        dry_run: only tell what would be merged
+        limit: how many memories are looked at, the oldest first
+        """
         return upkeep.consolidate(
             self.store, self.embedder, dry_run=dry_run, now=_moment(now) or this_moment(), limit=limit,
             namespace=namespace, progress=progress,
@@ -396,6 +396,7 @@ class Engine(AbstractContextManager["Engine"]):
         return None if model is None or self.store.vectors is None else self.store.vectors.progress(model.id)
 
     def stats(self) -> StoreStats:
+        """What the store holds, and where it is."""
         return self.store.care.stats()
 
     def check(self, *, repair: bool = False) -> list[Finding]:
@@ -403,7 +404,7 @@ class Engine(AbstractContextManager["Engine"]):
         return self.store.care.check(repair)
 
     def backup(self, path: str | Path) -> Path:
-        """A verified, consistent copy while others write."""
+        """A verified, consistent copy of a store's file while others write; it replaces a file of that name."""
         target = Path(path).expanduser()
         self.store.care.backup(target)
         return target

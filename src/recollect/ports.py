@@ -405,21 +405,34 @@ class Store:
 
 
 class Embedder(Protocol):
-    """Turns text into unit vectors. `id` names model and version and is stored with every vector."""
+    """Turns text into unit vectors. Where it also has `warm()`, the background calls that before anything is asked."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """Names model and version and is stored with every vector: another id has everything embedded anew."""
+        ...
+
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
     @property
-    def max_tokens(self) -> int: ...
+    def max_tokens(self) -> int:
+        """How much of a text it takes in; a longer one is embedded as several passages."""
+        ...
 
     def count_tokens(self, text: str) -> int:
         """The model's own token count (an estimate where the model is remote): long texts are cut by it."""
         ...
 
-    def embed_documents(self, texts: Sequence[str]) -> Matrix: ...
-    def embed_query(self, text: str) -> Vector: ...
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """One row of length 1 for each text, as float32. An exception means that it has to be tried again later."""
+        ...
+
+    def embed_query(self, text: str) -> Vector:
+        """One vector of length 1, as float32."""
+        ...
 
 
 @runtime_checkable
@@ -435,7 +448,9 @@ class Reranker(Protocol):
     """Judges candidate texts against a query; only the order and the spread of the scores are used."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """Names the model."""
+        ...
 
     def score(self, query: str, texts: Sequence[str], budget_ms: float | None = None) -> list[float]:
         """One number per text, higher is better; fewer numbers than texts when the time ran out."""

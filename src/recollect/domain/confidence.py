@@ -81,4 +81,5 @@ class Confidence:
 
     @property
     def enough(self) -> bool:
+        """Whether there is an answer."""
         return self.floor is None or self.chance >= self.floor

@@ -13,7 +13,7 @@ class RecollectError(Exception):
 
 
 class InvalidInput(RecollectError):
-    """The request itself is wrong: a field out of range, text too long, an unknown name."""
+    """The request itself is wrong: a field out of range, text too long, an unknown name. `field` names what is."""
 
     def __init__(self, message: str, hint: str = "", field: str | None = None) -> None:
         super().__init__(message, hint)
@@ -29,7 +29,7 @@ class NotFound(RecollectError):
 
 
 class Conflict(RecollectError):
-    """The write lost a race: a version changed, or a key or text is already there."""
+    """The write lost a race: a version changed, or a key or text is already there, in `existing_id`."""
 
     def __init__(self, message: str, hint: str = "", existing_id: str | None = None) -> None:
         super().__init__(message, hint)

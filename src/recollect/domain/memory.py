@@ -60,11 +60,14 @@ def tombstone_hash(content: str, namespace: str, secret: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a memory belongs. The namespace is the wall between tenants; project and session narrow."""
+    """Where a memory belongs, and where a question looks. The namespace is the wall between tenants."""
 
     namespace: str = DEFAULT_NAMESPACE
+    """Up to 128 of a-z 0-9 . _ / - with a letter or digit first."""
     project: str | None = None
+    """In a question: None means all projects."""
     session: str | None = None
+    """The conversation it comes from. In a question: None means all sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +75,31 @@ class Memory:
     """One thing remembered. Times are UTC with milliseconds; confidence and importance lie in [0, 1]."""
 
     id: str
+    """Opaque; sorts by the time it was made."""
     content: str
     type: str = "fact"
     tags: tuple[str, ...] = ()
     confidence: float = 0.8
+    """How sure its writer was."""
     importance: float = 0.5
     scope: Scope = Scope()
     source: str = ""
+    """Who wrote it, in words."""
     key: str | None = None
+    """What its writer knows it by; once in a namespace."""
     created_at: datetime = EPOCH
     updated_at: datetime = EPOCH
     accessed_at: datetime = EPOCH
+    """When it was surfaced last."""
     access_count: int = 0
+    """How often it was used: recalled with `explicit`, or expanded."""
     pinned: bool = False
+    """It neither decays nor is merged away."""
     sensitive: bool = False
+    """No model sees it: it has no vectors and stands in no block for a prompt."""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     version: int = 1
+    """One more with every change."""
 
 
 def as_turn(type: str, scope: Scope, created_at_ms: int) -> tuple[Scope, int] | None:
@@ -118,6 +130,8 @@ class Receipt:
     """The answer to a write: what happened, to which memory, and why."""
 
     id: str
+    """The new memory, or the one that stands."""
     action: Action
+    """added · merged: what stands was strengthened · skipped: nothing changed · redacted: added, a secret hidden."""
     duplicate_of: str | None = None
     reason: str = ""

@@ -44,10 +44,13 @@ class Contribution(NamedTuple):
     """What one list gave to one memory's fused score."""
 
     list: str
+    """Its name: lexical, similarity, …"""
     rank: int
     raw: float
+    """The list's own number: BM25, cosine, …"""
     weight: float
     value: float
+    """What it added to the score."""
 
 
 class Fused(NamedTuple):

@@ -46,21 +46,29 @@ class RecallHit:
     rank: int
     memory: Memory
     score: float
+    """Higher is better; comparable within one answer only."""
     contributions: tuple[Contribution, ...] = ()
+    """What each list gave: together the fused score, which priors and a reranker may change."""
     adjustments: tuple[Adjustment, ...] = ()
+    """What each prior did, in order."""
     passage: Passage | None = None
+    """The stretch of a long memory that matched best."""
     redirected_from: str | None = None
+    """The superseded memory that was found, whose place this one has."""
     resolved_by: tuple[str, ...] = ()
+    """Ids of the memories that resolve it."""
     rerank_score: float | None = None
     excerpt: str | None = None
     """The part of a long memory that fits the budget; None means all of it."""
 
     @property
     def id(self) -> str:
+        """That of the memory."""
         return self.memory.id
 
     @property
     def content(self) -> str:
+        """That of the memory."""
         return self.memory.content
 
 
@@ -109,6 +117,7 @@ class Trace:
     mode_asked: str = "auto"
     mode_used: str = "bm25"
     fell_back_to_bm25: bool = False
+    """Whether meaning was asked for by name and could not be had."""
     query: str = ""
     """The compiled full-text query of the attempt that won."""
     attempts: tuple[Attempt, ...] = ()
@@ -116,8 +125,10 @@ class Trace:
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """The fusion inputs: for each list the ids in order."""
     unanimity: bool | None = None
+    """Whether the lists agreed on the best, so that a reranker need not be asked; None where nobody looked."""
     rerank: RerankStep = RerankStep()
     pool: int = 0
+    """How many candidates there were."""
     notes: tuple[str, ...] = ()
     """Degradations and fallbacks, in words."""
     stages: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -131,15 +142,18 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer: iterate over it for the hits."""
+    """The answer: iterate over it for the hits, or take `len(answer)` and `answer[0]`."""
 
     query: str
     profile: str
     mode: str
+    """How it was found: bm25, semantic, hybrid or hybrid-rerank."""
     hits: tuple[RecallHit, ...]
     dropped: tuple[Dropped, ...] = ()
+    """Candidates that were not returned, with the reason."""
     trace: Trace = Trace()
     abstained: bool = False
+    """Whether it is empty because nothing was sure enough."""
     rendered: str = ""
 
     def __iter__(self) -> Iterator[RecallHit]:

@@ -35,7 +35,7 @@ of this chain is used: {chain}. Without any, search goes on by words.
 - **A reranker over HTTP** of the Cohere, Jina or Voyage shape: set `reranker` to its URL, `reranker_model` and
   `reranker_key`; or `reranker = "judge"` to let the chat model of `language_model` judge.
 - **In Python**: any object with the methods of `recollect.ports.Embedder` or `Reranker`:
-  `recollect.open("notes.db", embedder=mine)`.
+  `recollect.open("notes.db", embedder=mine)` ([an example](library.md#an-embedder-or-a-reranker-of-your-own)).
 
 A memory marked sensitive is never embedded and never shown to a model. A memory longer than the model's window is
 embedded as overlapping passages cut at sentence ends; its score is that of its best passage, and the hit says which.

@@ -28,7 +28,7 @@ Cluster: TypeAlias = tuple[Memory, list[tuple[Memory, Merge]]]
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """Every merge that was made (or would be, in a dry run). `cursor` continues a run that reached its limit."""
+    """Every merge that was made (or would be, in a dry run). `cursor`: the last id of a run that reached its limit."""
 
     merges: tuple[Merge, ...] = ()
     examined: int = 0

@@ -39,25 +39,30 @@ class WritePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A memory that is not yet one: no id, nothing checked.
-
-    captured: it comes from an import or an agent's output, not from somebody who asked for it by name. What was
-    forgotten stays forgotten then, whereas an explicit remember brings it back.
-    """
+    """A memory that is not yet one: no id, nothing checked. The fields mean what they mean in a `Memory`."""
 
     content: str
+    """Up to 1 MiB; a secret in it (a token, a password) is replaced by a mark."""
     type: str = "fact"
+    """One word: lesson, decision, gotcha, pattern, preference, fact, episode, or your own."""
     tags: Iterable[str] = ()
+    """Up to 64; they are searched like the text."""
     confidence: float = 0.8
     importance: float | str = DEFAULT_IMPORTANCE
+    """0 to 1, or high, medium, low."""
     scope: Scope = field(default_factory=Scope)
     source: str = ""
     key: str | None = None
+    """A second write with the same key changes nothing."""
     created_at: datetime | str | None = None
+    """When it happened, if that is not now."""
     pinned: bool = False
     sensitive: bool = False
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    """A JSON object of up to 64 KiB. It is not searched, but `title` says what the memory is about."""
     captured: bool = False
+    """It comes from an import or an agent's output, not from somebody who asked for it by name. What was forgotten
+    stays forgotten then, whereas an explicit remember brings it back."""
 
 
 def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> tuple[Memory, tuple[str, ...]]:
