@@ -131,7 +131,7 @@ class Engine(AbstractContextManager["Engine"]):
 
         The arguments are the fields of a `Draft`. A text that was forgotten may come back this way.
 
-        dedupe: False stores it even if something says the same; once both are embedded, the older one may supersede it
+        dedupe: False keeps it beside what says the same, also when both are embedded; `consolidate` may still merge them
         now: the moment of the write, if it is not this one
         """
         draft = writing.Draft(
