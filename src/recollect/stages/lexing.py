@@ -48,6 +48,7 @@ _RUN = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 """HTTPServerError: HTTP, Server, Error."""
+FIRST_HUMP = 3
 
 
 def lex(text: str) -> list[Lexeme]:
@@ -88,8 +89,11 @@ def pieces(word: str) -> list[str]:
 
 
 def humps(text: str) -> list[str]:
-    """The parts of the camelCase words of a text: `retryPolicy` is retry, Policy."""
-    return [part for run in pieces(text) if run.isascii() and _CAMEL.search(run) for part in _HUMP.findall(run)]
+    """The parts of the camelCase words of a text: `retryPolicy` is retry, Policy. siRNA and iPhone have none."""
+    if not _CAMEL.search(text):  # most texts are asked in vain, and a recall asks ten
+        return []
+    found = [_HUMP.findall(run) for run in pieces(text) if run.isascii() and _CAMEL.search(run)]
+    return [part for parts in found if len(parts[0]) >= FIRST_HUMP and len(parts[1]) > 1 for part in parts]
 
 
 def spellings(word: str) -> list[str]:
