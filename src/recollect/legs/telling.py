@@ -38,5 +38,5 @@ def telling(index: TextIndex, question: Question) -> Question:
         question,
         query=join("or", [Term(word) for word in held]),
         words=tuple(dict.fromkeys((*held, *words))),
-        notes=(*question.notes[:-1], note),
+        notes=(*question.notes[:-1], note),  # the last one told that only the first words were
     )
