@@ -131,7 +131,7 @@ class Engine(AbstractContextManager["Engine"]):
 
         The arguments are the fields of a `Draft`. A text that was forgotten may come back this way.
 
-        dedupe: False keeps it beside what says the same, also when both are embedded; `consolidate` may still merge them
+        dedupe: False keeps it beside what says the same, also when both are embedded; `consolidate` may merge them
         now: the moment of the write, if it is not this one
         """
         draft = writing.Draft(
