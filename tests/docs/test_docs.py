@@ -28,7 +28,9 @@ def generated_pages() -> dict[str, str]:
 
 
 def test_generated_pages_say_what_the_code_says() -> None:
-    for name, text in generated_pages().items():
+    pages = generated_pages()
+    assert {"cli.md", "hooks.md", "http.md", "library.md", "mcp.md", "models.md", "profiles.md"} == set(pages)
+    for name, text in pages.items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"docs/{name} is out of date: run `make docs`"
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,8 +16,6 @@ from typer.main import get_command
 import recollect
 from recollect.doors.cli import reference
 from recollect.doors.cli.app import app
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 PROMISED = {
     "demo", "remember", "recall", "show", "list", "update", "forget", "link", "pin", "consolidate", "upkeep", "doctor",
@@ -260,19 +256,6 @@ def test_a_terminal_that_knows_only_ascii_is_served(
     assert process("remember", "Bodø is a port ⚓").returncode == 0
     assert process("recall", "port", "--explain").returncode == 0
     assert json.loads(process("recall", "port", "--json").stdout)["hits"][0]["content"] == "Bodø is a port ⚓"
-
-
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_reference_page_is_up_to_date() -> None:
-    assert (DOCS / "cli.md").read_text(encoding="utf-8") == reference.page(), "run `make docs`"
-    assert "cli.md" in generator().PAGES
 
 
 def test_the_reference_page_names_every_command_and_option() -> None:
