@@ -55,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--half", choices=HALVES, action="append", help="one of the halves; both without it")
     parser.add_argument("--sizes", default="30,70,200", help="how many memories a store holds")
     parser.add_argument("--floors", default=",".join(f"{one:g}" for one in FLOORS), help="keep_unasked")
+    parser.add_argument("--as-queries", action="store_true", help="operators in prompts, names as they stand")
     parser.add_argument("--each", action="store_true", help="also tell what each prompt was given")
     given = parser.parse_args(arguments)
     chosen = settings.load(store=":memory:")
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     for half in given.half or HALVES:
         cases = cases_of(half, documents)
         for size in map(int, given.sizes.split(",")):
-            told = hooked(documents, cases, size, floors, remembering)
+            told = hooked(documents, cases, size, floors, remembering, prose=not given.as_queries)
             for floor in floors:
                 print(f"{half}\t{size}\t{floor:g}\t" + "\t".join(row(cases, told[floor])), flush=True)
             if given.each:
@@ -121,7 +122,7 @@ def draft(one: Document) -> Draft:
 
 def hooked(
     documents: Sequence[Document], cases: Sequence[Case], size: int, floors: Sequence[float],
-    embedder: RememberingEmbedder,
+    embedder: RememberingEmbedder, *, prose: bool = True,
 ) -> dict[float, dict[str, Told]]:  # fmt: skip
     """For each floor what each prompt is given, by its id."""
     found: dict[float, dict[str, Told]] = {floor: {} for floor in floors}
@@ -131,7 +132,7 @@ def hooked(
         with filled(documents if whole else _drawn(documents, group[0], size, chance), embedder) as engine:
             for case in group:
                 for floor in floors:
-                    found[floor][case.id] = _told(engine, case, floor)
+                    found[floor][case.id] = _told(engine, case, floor, prose)
     return found
 
 
@@ -142,11 +143,11 @@ def _drawn(documents: Sequence[Document], case: Case, size: int, chance: random.
     return [one for one in documents if one.id in kept]
 
 
-def _told(engine: Engine, case: Case, floor: float) -> Told:
+def _told(engine: Engine, case: Case, floor: float, prose: bool) -> Told:
     """As `/recollect` asks."""
     answer = engine.recall(
-        case.text, limit=LIMIT, scope=case.scope, now=case.now, unasked=True, prose=True, without_sensitive=True,
-        options={"confidence.keep_unasked": floor, "render.kind": "fenced"},
+        case.text, limit=LIMIT, scope=case.scope, now=case.now, unasked=True, prose=prose, without_sensitive=True,
+        options={"confidence.keep_unasked": floor, "query.identifiers": prose, "render.kind": "fenced"},
     )  # fmt: skip
     return Told(tuple(hit.id for hit in answer), answer.abstained, estimate(answer.render()) if len(answer) else 0)
 
