@@ -362,7 +362,7 @@ class Engine(AbstractContextManager["Engine"]):
         """Merge what write-time checks missed. Nothing is lost: the kept memory supersedes the others.
 
         dry_run: only tell what would be merged
-        limit: how many memories are looked at, the oldest first
+        limit: how many memories are looked at, at most; the next call goes on behind them
         """
         return upkeep.consolidate(
             self.store, self.embedder, dry_run=dry_run, now=_moment(now) or this_moment(), limit=limit,

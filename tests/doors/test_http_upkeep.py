@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,10 @@ from recollect.doors.http.listening import bind_port, protocol_for
 from tests.doors.http_cases import open_memory
 
 
-async def _first(door: Door, job: str) -> Event:
+async def _first(door: Door, job: str, merges: int = 0) -> Event:
     async with schedule.keeping_up(door):
         async for event in door.events.listen(after=0):
-            if event.data["job"] == job:
+            if event.data["job"] == job and event.data.get("merges", 0) >= merges:
                 return event
     raise AssertionError
 
@@ -63,6 +64,21 @@ def test_consolidation_happens_only_when_the_settings_say_how_often(
         assert asyncio.run(_jobs(Door(engine))) == 1
         engine.settings = replace(engine.settings, consolidate_hours=1e-9)
         assert asyncio.run(_first(Door(engine), "consolidate")).data["merges"] == 2, "all namespaces"
+
+
+def test_consolidation_goes_on_until_every_memory_was_reached(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "SHORTEST_SECONDS", 0.01)
+    with open_memory(home) as engine:
+        monkeypatch.setattr(engine, "consolidate", partial(engine.consolidate, limit=2))
+        for text in (
+            "One fact",
+            "Another fact",
+            "The build cache lives on the NAS",
+            "The build cache lives on the NAS",
+        ):
+            engine.remember(text, dedupe=False)
+        engine.settings = replace(engine.settings, consolidate_hours=1e-9)
+        assert asyncio.run(_first(Door(engine), "consolidate", merges=1)).data["examined"] == 2
 
 
 def test_a_failing_job_is_tried_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

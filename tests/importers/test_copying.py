@@ -21,6 +21,7 @@ from recollect.ports import Embedded, Store
 from recollect.stores.memory import open_memory
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.sqlite import open_sqlite
+from recollect.upkeep import consolidate
 from tests.postgres_server import shared_server
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -213,6 +214,14 @@ def test_a_second_run_writes_only_what_is_missing(
     assert target.care.settings()[MARK]
     assert copy_store(source, target).written == 0
     assert MARK not in target.care.settings()
+
+
+def test_how_far_a_store_was_consolidated_is_not_copied(opened: Callable[[str], Store]) -> None:
+    source, target = opened("one"), opened("two")
+    fill(source)
+    consolidate(source, now=START, limit=3)
+    copy_store(source, target)
+    assert target.care.settings() == {"weight": 0.25} != source.care.settings()
 
 
 def test_a_store_in_use_is_left_alone(opened: Callable[[str], Store]) -> None:

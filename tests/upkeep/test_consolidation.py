@@ -13,7 +13,7 @@ from upkeep_cases import NOW, Alike, Choking, get, keep
 from recollect.domain.memory import Link, Scope
 from recollect.domain.question import Filter
 from recollect.ports import Matrix, Store
-from recollect.upkeep import consolidate
+from recollect.upkeep import consolidate, consolidation
 from recollect.writing import WritePolicy, forget, link, update
 
 pytestmark = pytest.mark.covers("budget.consolidate")
@@ -117,13 +117,60 @@ def test_cosine_bridges_word_families_where_the_words_allow_it(store: Store) -> 
     assert (merge.kept, merge.merged, merge.cosine) == ("m002", "m001", 1.0)
 
 
-def test_a_limit_bounds_the_run_and_the_cursor_goes_on(store: Store) -> None:
+def test_a_limit_bounds_the_run_and_the_next_one_goes_on(store: Store) -> None:
     keep(store, "SQLite WAL is important", "SQLite WAL mode matters", "Redis is fast", "redis is fast", "other")
     first = consolidate(store, now=LATER, limit=2)
     assert (first.examined, first.cursor, len(first.merges)) == (2, "m002", 1)
-    second = consolidate(store, now=LATER, limit=3, after=first.cursor)
-    assert (second.examined, second.cursor, len(second.merges)) == (3, "m005", 1)
-    assert consolidate(store, now=LATER, after=second.cursor).examined == 0
+    second = consolidate(store, now=LATER, limit=3)
+    assert (second.examined, second.cursor, len(second.merges)) == (3, None, 1)
+    assert store.care.settings() == {}
+    assert consolidate(store, now=LATER).examined == 5, "from the beginning again"
+
+
+def test_runs_of_any_limit_reach_every_memory(store: Store) -> None:
+    keep(store, *(f"Fact number {number}" for number in range(23)), "Redis is fast", "redis is fast")
+    runs = [consolidate(store, now=LATER, limit=4) for _ in range(7)]
+    assert [run.examined for run in runs] == [4, 4, 4, 4, 4, 4, 1]
+    assert [run.cursor is None for run in runs] == [False] * 6 + [True]
+    assert consolidate(store, now=LATER, limit=4).examined == 4
+
+
+def test_a_dry_run_begins_where_the_run_would_and_leaves_no_mark(store: Store) -> None:
+    keep(store, "SQLite WAL is important", "other", "Redis is fast", "redis is fast")
+    consolidate(store, now=LATER, limit=2)
+    before = store.care.settings()
+    planned = consolidate(store, now=LATER, limit=2, dry_run=True)
+    assert store.care.settings() == before
+    assert consolidate(store, now=LATER, limit=2).merges == planned.merges != ()
+
+
+def test_namespaces_go_on_each_for_itself(store: Store) -> None:
+    keep(store, "a fact", "another fact")
+    keep(store, "their fact", "their other fact", scope=Scope("team"))
+    assert consolidate(store, now=LATER, limit=1).cursor == "m001"
+    assert consolidate(store, now=LATER, limit=1, namespace="team").cursor == "m003"
+    assert consolidate(store, now=LATER).examined == 1
+
+
+def test_where_all_behind_the_mark_is_gone_it_begins_anew(store: Store) -> None:
+    keep(store, "SQLite WAL is important", "SQLite WAL mode matters", "other")
+    consolidate(store, now=LATER, limit=2)
+    forget(store, ["m003"])
+    assert consolidate(store, now=LATER).examined == 2
+
+
+def test_of_many_with_the_same_words_all_are_compared(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consolidation, "MAX_ALIKE", 2)
+    keep(store, *("SQLite WAL is important" for _ in range(2)), pinned=True)
+    keep(store, "SQLite WAL is important", "SQLite WAL is important")
+    assert len(consolidate(store, now=LATER).merges) == 1
+
+
+def test_only_what_may_become_one_is_compared(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consolidation, "MAX_ALIKE", 2)
+    for session in ("a", "b", "c", "a", "b"):
+        keep(store, "SQLite WAL is important", scope=Scope(session=session))
+    assert len(consolidate(store, now=LATER).merges) == 2
 
 
 def test_what_was_superseded_by_hand_takes_no_part(store: Store) -> None:

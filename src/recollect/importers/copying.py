@@ -19,6 +19,7 @@ from recollect.domain.errors import Conflict, Corrupt, RecollectError
 from recollect.domain.memory import Link, Memory
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
+from recollect.upkeep.consolidation import MARK as CONSOLIDATED
 
 PAGE = 500
 MARK = "copied_from"
@@ -191,7 +192,7 @@ def _matrix(one: Embedded) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
 
 
 def _settings(store: Store) -> dict[str, Any]:
-    return {name: value for name, value in store.care.settings().items() if not name.startswith(MARK)}
+    return {name: value for name, value in store.care.settings().items() if not name.startswith((MARK, CONSOLIDATED))}
 
 
 def _copy_settings(source: Store, target: Store) -> None:

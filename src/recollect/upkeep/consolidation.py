@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+from recollect.domain.changes import SetSetting
 from recollect.domain.errors import ModelUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, EPISODE, Memory, same_text
 from recollect.domain.question import Filter, check_amount
@@ -18,17 +19,21 @@ from recollect.stages.merging import may_be_one, worth
 from recollect.stages.wording import read
 from recollect.upkeep.merging import Merge, apply, superseded
 
+STEP = 10_000
+"""So many memories one run looks at unless told otherwise."""
+MARK = "consolidated_to"
+"""The live setting that tells how far a namespace, named behind it, has been looked at."""
 PAGE = 500
 MAX_ALIKE = 200
-"""Of memories with the same words, at most so many are compared with one another in one run."""
+"""Of memories with the same words, so many at a time are compared with one another."""
 
-Bucket: TypeAlias = tuple[str | None, bool, str]
+Buckets: TypeAlias = dict[bytes, list[str]]
 Cluster: TypeAlias = tuple[Memory, list[tuple[Memory, Merge]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """Every merge that was made (or would be, in a dry run). `cursor`: the last id of a run that reached its limit."""
+    """Every merge that was made (or would be, in a dry run). `cursor`: the last id, where there is more behind it."""
 
     merges: tuple[Merge, ...] = ()
     examined: int = 0
@@ -43,50 +48,66 @@ def consolidate(
     *,
     now: datetime,
     dry_run: bool = False,
-    limit: int = 10_000,
+    limit: int = STEP,
     namespace: str = DEFAULT_NAMESPACE,
-    after: str | None = None,
     cosine: float = similarity.COSINE,
     progress: Callable[[int, int], None] | None = None,
 ) -> Consolidation:
     """Merge memories of one namespace that say the same: the best of them supersedes the others.
 
     The best is pinned, else the most trusted, else the newest; a pinned memory never steps behind another. At most
-    `limit` memories are looked at. With an embedder, word families and acronyms are bridged where cosine agrees.
+    `limit` memories are looked at and compared with one another; the next run goes on behind them, and begins anew
+    after the end. With an embedder, word families and acronyms are bridged where cosine agrees.
     """
     check_amount(limit)
-    buckets: dict[Bucket, list[str]] = defaultdict(list)
-    examined, cursor = 0, after
-    while examined < limit:
-        page = store.records.scan(Filter(namespace=namespace), "id", min(PAGE, limit - examined), cursor)
-        if not page:
-            break
-        examined, cursor = examined + len(page), page[-1].id
-        gone = superseded(store, [memory.id for memory in page])
-        for memory in page:
-            if memory.id not in gone and memory.type != EPISODE:
-                buckets[_bucket(memory)].append(memory.id)
-    alike = [ids for ids in buckets.values() if len(ids) > 1]
+    mark = f"{MARK} {namespace}"
+    start: str | None = store.care.settings().get(mark)
+    buckets, examined, cursor = _look(store, namespace, limit, start)
+    if start is not None and not examined:  # all that was behind the mark is gone
+        buckets, examined, cursor = _look(store, namespace, limit, None)
+    alike = [
+        ids[at : at + MAX_ALIKE] for ids in buckets.values() if len(ids) > 1 for at in range(0, len(ids), MAX_ALIKE)
+    ]
     merges: list[Merge] = []
     lost = 0
     for place, ids in enumerate(alike, start=1):
-        for head, others in _clusters(store.records.fetch(ids[:MAX_ALIKE]), embedder, cosine):
+        for head, others in _clusters(store.records.fetch(ids), embedder, cosine):
             if dry_run or apply(store, head, others, now):
                 merges += [merge for _, merge in others]
             else:
                 lost += 1
         if progress is not None:
             progress(place, len(alike))
-    return Consolidation(tuple(merges), examined, dry_run, cursor if examined >= limit else None, lost)
+    if not dry_run and cursor != start:  # last: what was not merged is looked at again
+        store.records.write([SetSetting(mark, cursor)])
+    return Consolidation(tuple(merges), examined, dry_run, cursor, lost)
 
 
-def _bucket(memory: Memory) -> Bucket:
-    """Memories in different buckets cannot say the same: this keeps the work linear."""
+def _look(store: Store, namespace: str, limit: int, cursor: str | None) -> tuple[Buckets, int, str | None]:
+    """The ids of up to `limit` memories by what they may say, how many were looked at, and where to go on."""
+    buckets: Buckets = defaultdict(list)
+    examined = 0
+    # One more than the limit is asked for, to know whether there is anything to go on with.
+    while page := store.records.scan(Filter(namespace=namespace), "id", min(PAGE, limit - examined) or 1, cursor):
+        if examined == limit:
+            return buckets, examined, cursor
+        examined, cursor = examined + len(page), page[-1].id
+        gone = superseded(store, [memory.id for memory in page])
+        for memory in page:
+            if memory.id not in gone and memory.type != EPISODE:
+                buckets[_bucket(memory)].append(memory.id)
+    return buckets, examined, None
+
+
+def _bucket(memory: Memory) -> bytes:
+    """Memories in different buckets cannot become one: this keeps the work linear."""
     if similarity.comparable(memory.content):
         words = similarity.signature(read(memory.content))
     else:
         words = same_text(memory.content)
-    return memory.scope.project, memory.sensitive, hashlib.sha256(words.encode()).hexdigest()
+    scope = memory.scope
+    session = scope.session if scope.project is None else None  # as in `may_be_one`
+    return hashlib.sha256(repr((scope.project, session, memory.sensitive, words)).encode()).digest()
 
 
 def _clusters(memories: Sequence[Memory], embedder: Embedder | None, cosine: float) -> Iterator[Cluster]:

@@ -170,7 +170,7 @@ class ConsolidateResult(TypedDict):
     merges: list[MergeShape]
     examined: int
     dry_run: bool
-    cursor: Annotated[str | None, Field(description="Not null: the limit was reached before the end.")]
+    cursor: Annotated[str | None, Field(description="Not null: there is more, and the next call goes on behind it.")]
     lost_races: int
 
 
