@@ -79,7 +79,7 @@ def open_engine(
     meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)
     extractor = open_extractor(chosen)
     store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
-    return Engine(store, chosen, meaning, judge, extractor, background=background and store.writable, note=note)
+    return Engine(store, chosen, meaning, judge, extractor, background=background and not read_only, note=note)
 
 
 class Engine(AbstractContextManager["Engine"]):
@@ -465,34 +465,33 @@ class Engine(AbstractContextManager["Engine"]):
 
     def _touch(self, ids: Sequence[str], at: datetime, explicit: bool) -> None:
         """Queued: reading never writes in line."""
-        if not ids or not self.store.writable:
-            return
         with self._touching:
-            if len(self._touches) < TOUCHES_AT_ONCE:
+            if ids and len(self._touches) < TOUCHES_AT_ONCE:
                 self._touches.append(Touch(tuple(ids), at, count=1 if explicit else 0))
         self._worker.wake()
 
     def _flush_touches(self) -> int:
         with self._touching:
             waiting, self._touches = self._touches, []
-        if waiting:
-            self.store.records.write(waiting)
-        return len(waiting)
+        kept = waiting if self.store.writable() else []
+        if kept:
+            self.store.records.write(kept)
+        return len(kept)
 
     def _background_step(self) -> bool:
         """One bounded piece of upkeep; True when there is more."""
+        if not self.store.writable():
+            return False
         self._flush_touches()
-        embedded = 0
-        if self.embedder is not None and self.store.vectors is not None:
-            with self._embedding:
-                embedded = upkeep.embed_backlog(
-                    self.store, self.embedder, budget_seconds=1.0, policy=self.policy, now=this_moment(),
-                    stop=lambda: self._worker.stopping,
-                ).embedded  # fmt: skip
+        with self._embedding:
+            embedded = upkeep.embed_backlog(
+                self.store, self.embedder, budget_seconds=1.0, policy=self.policy, now=this_moment(),
+                stop=lambda: self._worker.stopping,
+            ).embedded  # fmt: skip
         return not self._worker.stopping and (embedded > 0 or self.store.warm())
 
     def _reading_step(self) -> bool:
-        return self.extract_concepts(budget_seconds=1.0).stopped == "out of time"
+        return self.store.writable() and self.extract_concepts(budget_seconds=1.0).stopped == "out of time"
 
 
 def _moment(value: Time, field: str = "now") -> datetime | None:

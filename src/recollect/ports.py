@@ -378,6 +378,10 @@ def _warm() -> bool:
     return False
 
 
+def _writable() -> bool:
+    return True
+
+
 def _deaf(_: Callable[[], None]) -> None:
     return None
 
@@ -398,8 +402,9 @@ class Store:
     warm: Callable[[], bool] = _warm
     """Read ahead what the next questions will need, one bounded piece at a time; True while there is more. Only a
     process that stays calls it, from one thread, when it has nothing better to do."""
-    writable: bool = True
-    """False where the store was opened for reading, or lies where nobody can write."""
+    writable: Callable[[], bool] = _writable
+    """False where the store was opened for reading, lies where nobody can write, or on a standby until that is
+    promoted. Who works in the background asks before every piece of work."""
     tenant: str | None = None
     """The only namespace that this store sees, where it is bound to one of many."""
 

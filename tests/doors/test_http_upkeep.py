@@ -46,11 +46,15 @@ async def _jobs(door: Door) -> int:
         return len(asyncio.all_tasks() - before)
 
 
-def test_a_store_that_cannot_be_written_is_not_kept_up(home: Path) -> None:
+def test_a_store_is_kept_up_from_when_it_can_be_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "TIDY_SECONDS", 0.01)
+    monkeypatch.setattr(schedule, "SHORTEST_SECONDS", 0.01)
     with open_memory(home) as engine:
-        engine.settings = replace(engine.settings, consolidate_hours=1.0)
-        engine.store = replace(engine.store, writable=False)
-        assert asyncio.run(_jobs(Door(engine))) == 0
+        upkeep, answers, early = engine.upkeep, [False, False], list[int]()
+        monkeypatch.setattr(engine, "upkeep", lambda **asked: early.append(len(answers)) or upkeep(**asked))
+        engine.store = replace(engine.store, writable=lambda: not answers or answers.pop())
+        asyncio.run(_first(Door(engine), "tidy"))
+        assert early == [0]
 
 
 def test_consolidation_happens_only_when_the_settings_say_how_often(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 import pytest
 
+import recollect
 from recollect.domain.changes import Put
 from recollect.domain.errors import StoreUnavailable
 from recollect.domain.memory import Memory
 from recollect.domain.query import Term
 from recollect.domain.question import Filter
 from recollect.ports import Store
-from recollect.stores.postgres import connection
+from recollect.stores.postgres import connection, opening
 from recollect.stores.postgres.connection import Connection, Server
 from recollect.stores.postgres.opening import open_postgres
 from tests.postgres_server import STREAMING, TestServer, eventually, running_server, running_standby
@@ -111,3 +113,30 @@ def test_after_a_failover_all_goes_on() -> None:
         store.records.write([Put(Memory("later", "on the new primary"))])
         assert found(store, "primary") == ["m", "later"]
         assert store.care.check() == []
+
+
+def test_a_store_that_was_opened_on_a_standby_is_kept_up_once_it_is_promoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "LOOK_S", 0.0)
+    with pair() as (primary, standby):
+        address = primary.fresh()
+        with closing(open_postgres(address)) as store:
+            store.records.write([Put(NOTE)])
+        place = told(primary, PLACE)
+        eventually(lambda: told(standby, "SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") >= place)
+        there = address.replace(quote(str(primary.folder), safe=""), quote(str(standby.folder), safe=""))
+        with recollect.open(there, embedder="fake", reranker="none", home=tmp_path) as engine:
+            assert not engine.store.writable()
+            standby.execute("SELECT pg_promote()")
+            eventually(engine.store.writable)
+            eventually(lambda: all_embedded(engine, 1))
+            engine.remember("written after the promotion")
+            eventually(lambda: all_embedded(engine, 2))
+            engine.recall("primary", explicit=True)
+            eventually(lambda: engine.get("m").access_count == 1)
+
+
+def all_embedded(engine: recollect.Engine, count: int) -> bool:
+    progress = engine.embedding_progress()
+    return progress is not None and progress.done == count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -154,17 +153,17 @@ def test_a_store_that_is_opened_on_a_standby_only_reads(
 ) -> None:
     address = primary.fresh()
     with opened(address) as store:
-        assert store.writable
+        assert store.writable()
         store.records.write([Put(Memory("m1", "read on the standby"))])
         eventually(lambda: standby_knows(standby, address))
     there = address.replace(quote(str(primary.folder), safe=""), quote(str(standby.folder), safe=""))
     with recollect.open(there, embedder="fake", reranker="none", home=tmp_path) as engine:
         assert [hit.id for hit in engine.recall("standby")] == ["m1"]
-        assert not engine.store.writable
+        assert not engine.store.writable()
         with pytest.raises(StoreUnavailable) as caught:
             engine.remember("written on the standby")
         assert "primary" in caught.value.hint
-        assert "recollect-upkeep" not in {thread.name for thread in threading.enumerate()}
+        assert not engine._background_step()  # pyright: ignore[reportPrivateUsage]
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 

@@ -22,12 +22,10 @@ SHORTEST_SECONDS = 1.0
 
 @asynccontextmanager
 async def keeping_up(door: Door) -> AsyncGenerator[None]:
-    """Upkeep for as long as the app runs, where the store can be written."""
-    jobs, hours = list[asyncio.Task[None]](), door.engine.settings.consolidate_hours
-    writable = door.engine.store.writable
-    if writable:
-        jobs.append(asyncio.create_task(_regularly(door, "tidy", TIDY_SECONDS, lambda: _tidy(door))))
-    if writable and hours > 0:
+    """Upkeep for as long as the app runs, while the store can be written."""
+    hours = door.engine.settings.consolidate_hours
+    jobs = [asyncio.create_task(_regularly(door, "tidy", TIDY_SECONDS, lambda: _tidy(door)))]
+    if hours > 0:
         jobs.append(asyncio.create_task(_regularly(door, "consolidate", hours * 3600, lambda: _consolidate(door))))
     try:
         yield
@@ -42,8 +40,9 @@ async def _regularly(door: Door, name: str, seconds: float, work: Callable[[], d
     while True:
         await asyncio.sleep(max(seconds, SHORTEST_SECONDS))
         try:
-            report = await door.lanes["slow"].run(work)
-            door.events.publish("upkeep", job=name, **report)
+            report = await door.lanes["slow"].run(lambda: work() if door.engine.store.writable() else None)
+            if report is not None:
+                door.events.publish("upkeep", job=name, **report)
         except Exception:
             log.warning("upkeep failed: %s", name, exc_info=True)
 

@@ -23,6 +23,8 @@ from recollect.stores.postgres.vectors import PostgresVectors
 
 WAIT_S = 30.0
 SEARCH_S = 10.0
+LOOK_S = 10.0
+"""So long it may take until the promotion of a standby is noticed."""
 
 
 def open_postgres(
@@ -42,7 +44,7 @@ def open_postgres(
     server.open()
     try:
         prepare(server, migrations)
-        writable = not read_only and _takes_writes(server)
+        writable = _Writable(server)
     except BaseException:
         server.close()
         raise
@@ -75,7 +77,22 @@ def open_postgres(
     )
 
 
-def _takes_writes(server: Server) -> bool:
-    """A standby reads only, and so may a role. The server itself refuses a write: a standby may be promoted."""
-    with server.plain() as connection:
-        return not one(connection, "SELECT current_setting('transaction_read_only')::boolean")
+class _Writable:
+    """Whether the server takes writes. A standby does not, nor may a role; as a standby may be promoted, it is asked
+    again from time to time."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._asked_at = time.monotonic()
+        self._answer = not server.read_only and self._ask()
+
+    def __call__(self) -> bool:
+        if not self._answer and not self._server.read_only and time.monotonic() >= self._asked_at + LOOK_S:
+            self._asked_at = time.monotonic()
+            with suppress(RecollectError):  # who does not answer takes no writes either
+                self._answer = self._ask()
+        return self._answer
+
+    def _ask(self) -> bool:
+        with self._server.plain() as connection:
+            return not one(connection, "SELECT current_setting('transaction_read_only')::boolean")

@@ -161,5 +161,5 @@ def _store(
         links=SqliteLinks(readers),
         close=close,
         warm=Warming(readers, postings, lookalikes, text.tokens).step,
-        writable=writer is not None,
+        writable=lambda: writer is not None,
     )
