@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import apsw
+import numpy as np
 import pytest
-from sqlite_cases import note, put
+from sqlite_cases import damage, note, put, vectors_of
 
+from recollect.domain.changes import Erase, Put
+from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
-from recollect.ports import Store
+from recollect.ports import Embedded, Store
 from recollect.stores.sqlite import open_sqlite
 
 SIZES = (200, 2_000)
@@ -61,3 +66,50 @@ def test_a_page_of_a_small_namespace_does_not_walk_the_others(tmp_path: Path) ->
         with filled(tmp_path / f"{size}.db", a=size, b=20) as store:
             taken.append(steps(store, lambda store=store: store.records.scan(Filter("b"), "id", 10, "00010-b")))
     assert taken[1] < 2 * taken[0]
+
+
+def touched(store: Store, work: Callable[[], object]) -> int:
+    """How many pages of the file are looked at."""
+
+    def looks() -> int:
+        with store.care._readers.reading() as connection:  # type: ignore[attr-defined]
+            return sum(
+                connection.status(kind)[0] for kind in (apsw.SQLITE_DBSTATUS_CACHE_HIT, apsw.SQLITE_DBSTATUS_CACHE_MISS)
+            )
+
+    before = looks()
+    work()
+    return looks() - before
+
+
+def test_stats_read_no_texts_and_no_vectors_that_are_known(tmp_path: Path) -> None:
+    page = "word " * 700
+    with filled(tmp_path / "store.db", a=1) as store:
+        memories = [note(f"m{number}", page, type=("fact", "odd", "rare")[number % 3]) for number in range(300)]
+        put(store, *memories)
+        vectors_of(store).put(
+            "m", [Embedded(one.id, content_hash(one.content), np.ones((1, 900), np.float32)) for one in memories]
+        )
+        vectors_of(store).search("m", np.ones(900, np.float32), Filter(), 1)
+        assert touched(store, store.care.stats) < 100
+        stats = store.care.stats()
+        assert (dict(stats.types), stats.vectors) == ({"fact": 101, "odd": 100, "rare": 100}, 300)
+        store.records.write([Erase("m0"), Put(replace(memories[1], type="fact"), expected_version=1)])
+        stats = store.care.stats()
+        assert (dict(stats.types), stats.vectors) == ({"fact": 101, "odd": 99, "rare": 100}, 299)
+
+
+def test_stats_are_true_without_the_help_of_the_index(tmp_path: Path) -> None:
+    types = {f"type {number}": 1 for number in range(60)}
+    with filled(tmp_path / "store.db") as store:
+        put(store, *(note(f"m{number}", "fact", type=type) for number, type in enumerate(types)))
+        assert dict(store.care.stats().types) == types, "more types than are looked for"
+    damage(tmp_path / "store.db", "DELETE FROM fulltext_data WHERE id > 10")
+    with closing(open_sqlite(tmp_path / "store.db")) as store:
+        assert dict(store.care.stats().types) == types
+
+
+def test_stats_add_up_the_types_of_all_namespaces(tmp_path: Path) -> None:
+    with filled(tmp_path / "store.db", a=3, b=2) as store:
+        put(store, note("m", "fact", type="odd", namespace="b"))
+        assert dict(store.care.stats().types) == {"fact": 5, "odd": 1}

@@ -15,6 +15,7 @@ from recollect.stores.graves import joined
 from recollect.stores.sqlite.checks import find_all, fulltext_findings
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows
 from recollect.stores.sqlite.copies import back_up, belongs_to
+from recollect.stores.sqlite.counting import count_projects, count_types
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.records import run
 from recollect.stores.sqlite.repairs import repair_all
@@ -50,18 +51,12 @@ class SqliteCare:
                 memories=size.memories,
                 tombstones=one(connection, "SELECT count(*) FROM tombstones"),
                 links=one(connection, "SELECT count(*) FROM links"),
-                vectors=one(connection, "SELECT count(*) FROM vectors"),
+                vectors=self._scans.count(connection),
                 bytes=size.bytes,
                 schema_version=version_of(connection),
                 engine_version=apsw.sqlite_lib_version(),
-                types=dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")),
-                projects=dict(
-                    rows(
-                        connection,
-                        "SELECT project, count(*) FROM memories WHERE project IS NOT NULL GROUP BY project"
-                        " ORDER BY project",
-                    )
-                ),
+                types=count_types(connection, size.namespaces),
+                projects=count_projects(connection),
                 namespaces=size.namespaces,
             )
 

@@ -67,6 +67,17 @@ class Scans:
         allowed = _allowed(connection, self._postings, filter)
         return scan.index.nearest(vector, limit + min(len(filter.exclude), SPARE_EXCLUDED), allowed)[0].tolist()
 
+    def count(self, connection: Connection) -> int:
+        """How many vectors there are of all models; those of a scan at hand are not read."""
+        total = 0
+        for model, dimension in rows(connection, "SELECT model, dimension FROM models"):
+            if model in self._scans and dimension is not None:
+                with self._lock:
+                    total += len(self._current(connection, model, dimension).index)
+            else:
+                total += one(connection, "SELECT count(*) FROM vectors WHERE place BETWEEN ? AND ?", of_model(model))
+        return total
+
     def _current(self, connection: Connection, model: int, dimension: int) -> Scan:
         """The model's scan as of this connection's view of the file, or a later one."""
         first, last = logged_span(connection)
