@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -83,6 +83,31 @@ def test_consolidation_goes_on_until_every_memory_was_reached(home: Path, monkey
             engine.remember(text, dedupe=False)
         engine.settings = replace(engine.settings, consolidate_hours=1e-9)
         assert asyncio.run(_first(Door(engine), "consolidate", merges=1)).data["examined"] == 2
+
+
+def test_every_namespace_is_consolidated_by_itself(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lane gives a piece of work its bounded time: a store of many tenants must not need it in one piece."""
+    monkeypatch.setattr(schedule, "SHORTEST_SECONDS", 0.01)
+    with open_memory(home) as engine:
+        for namespace in ("a", "b", "c"):
+            engine.remember("The team meets on Mondays", scope=Scope(namespace))
+        door, pieces = Door(engine), list[int]()
+        run, consolidate, done = door.lanes["slow"].run, engine.consolidate, list[str]()
+
+        async def counted(work: Callable[[], object]) -> object:
+            before = len(done)
+            try:
+                return await run(work)
+            finally:
+                pieces.append(len(done) - before)
+
+        monkeypatch.setattr(door.lanes["slow"], "run", counted)
+        monkeypatch.setattr(
+            engine, "consolidate", lambda **asked: done.append(asked["namespace"]) or consolidate(**asked)
+        )
+        engine.settings = replace(engine.settings, consolidate_hours=1e-9)
+        assert asyncio.run(_first(door, "consolidate")).data["examined"] == 3
+        assert done[:3] == ["a", "b", "c"] and max(pieces) == 1
 
 
 def test_a_failing_job_is_tried_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
