@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+
+from recollect.doors.cli import exchange
 
 
 def contents(cli: Any, *args: str) -> set[str]:
@@ -174,3 +179,21 @@ def test_a_folder_that_is_imported_again_has_its_edited_notes_changed_in_place(
     assert "2 files: 1 updated, 1 skipped" in cli("import", str(vault)).out
     assert contents(cli) == {"We sail at one, when the tide turns", "Emma lives in Leeds."}
     assert cli("import", str(vault / "b.md"), "--json").document["updated"] == 0
+
+
+def test_a_pipe_is_never_held_in_memory_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = b"line\n" * 3_000_000
+
+    class Pipe(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            assert size is not None and 0 < size <= 2**20
+            return super().read(size)
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Pipe(lines)))
+    tracemalloc.start()
+    (part,) = exchange._parts("-")  # pyright: ignore[reportPrivateUsage]
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (part.name, part.size, used < len(lines)) == ("standard input", len(lines), True)
+    with io.TextIOWrapper(cast(Any, part.raw)) as text:
+        assert text.seekable() and sum(1 for _ in text) == 3_000_000

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import tempfile
 import zipfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,8 @@ ARCHIVED = ("conversations", "memories")
 COUNTS = ("added", "updated", "merged", "skipped", "redacted", "links", "problem_count")
 PROBLEMS_TOLD = 5
 MAX_FILES = 100_000
+IN_MEMORY = 8 * 2**20
+"""What comes through a pipe and is longer goes to a file that nobody else can see."""
 
 
 def complete_formats(incomplete: str) -> list[str]:
@@ -159,8 +162,12 @@ def _parts(source: str) -> Iterator[Part]:
     """The texts behind a name: standard input, a pipe, a file, the notes in a folder, the conversations in a ZIP."""
     path = Path(source).expanduser()
     if source == "-" or not (path.is_file() or path.is_dir()):  # a pipe can neither be rewound nor measured
-        content = sys.stdin.buffer.read() if source == "-" else path.read_bytes()
-        yield Part("standard input" if source == "-" else source, len(content), io.BytesIO(content))
+        kept = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (closed by whoever reads it)
+        with nullcontext(sys.stdin.buffer) if source == "-" else path.open("rb") as pipe:
+            shutil.copyfileobj(pipe, kept)
+        size = kept.tell()
+        kept.seek(0)
+        yield Part("standard input" if source == "-" else source, size, cast(Any, kept))
         return
     if path.is_dir():
         files = sorted(one for one in path.rglob("*") if one.suffix.lower() in READABLE and _is_visible(one, path))
