@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from recollect.domain.changes import Erase, Put
 from recollect.domain.memory import content_hash
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
-from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite import checks, open_sqlite
 
 SIZES = (200, 2_000)
 
@@ -113,3 +114,17 @@ def test_stats_add_up_the_types_of_all_namespaces(tmp_path: Path) -> None:
     with filled(tmp_path / "store.db", a=3, b=2) as store:
         put(store, note("m", "fact", type="odd", namespace="b"))
         assert dict(store.care.stats().types) == {"fact": 5, "odd": 1}
+
+
+@pytest.mark.parametrize("check", [checks._vectors, checks._outbox])
+def test_what_is_checked_is_not_kept_in_memory(tmp_path: Path, check: checks.Check) -> None:
+    with filled(tmp_path / "store.db", default=3_000) as store:
+        memories = store.records.scan(Filter(), "id", 3_000)
+        put_all = [Embedded(one.id, content_hash(one.content), np.ones((1, 2), np.float32)) for one in memories[:2_000]]
+        vectors_of(store).put("m", put_all)
+        with store.care._readers.reading() as connection:  # type: ignore[attr-defined]
+            tracemalloc.start()
+            assert list(check(connection)) == []
+            used = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert used < 20 * len(memories)

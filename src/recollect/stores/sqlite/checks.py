@@ -13,7 +13,8 @@ import apsw
 
 from recollect.ports import Finding
 from recollect.stores.checksums import link_checksum, vector_checksum
-from recollect.stores.places import model_of, of_model, row_of
+from recollect.stores.places import ROW_BITS, ROW_MASK, model_of
+from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
 from recollect.stores.rows import SOURCE, is_sound, text_number
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import counter
@@ -22,6 +23,12 @@ from recollect.stores.tokens import Tokenizer, narrow, plain
 
 REPORTED = 20
 """So many examples of one kind are named; the rest is counted."""
+
+HELD = (
+    f"SELECT 1 FROM vectors WHERE place BETWEEN ({{model}} << {ROW_BITS + PASSAGE_BITS}) + (m.row << {PASSAGE_BITS})"
+    f" AND ({{model}} << {ROW_BITS + PASSAGE_BITS}) + (m.row << {PASSAGE_BITS}) + {MAX_PASSAGES - 1}"
+)
+"""Whether a memory m has vectors of a model."""
 
 Found = Iterator[tuple[str, str]]
 Severity = Literal["warning", "error"]
@@ -68,11 +75,13 @@ def _memories(connection: Connection) -> Found:
 
 def _vectors(connection: Connection) -> Found:
     dimensions = dict(rows(connection, "SELECT model, dimension FROM models"))
-    owners = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}
-    for key, start, stop, checksum, data in connection.execute("SELECT * FROM vectors"):
+    for key, start, stop, checksum, data, is_owned in connection.execute(
+        f"SELECT v.*, EXISTS (SELECT 1 FROM memories WHERE row = v.place >> {PASSAGE_BITS} & {ROW_MASK}"
+        " AND NOT sensitive) FROM vectors v"
+    ):
         if vector_checksum(key, start, stop, data) != checksum:
             yield "vector", f"the vector at {key} fails its checksum"
-        elif row_of(key) not in owners or len(data) != 4 * (dimensions.get(model_of(key)) or 0):
+        elif not is_owned or len(data) != 4 * (dimensions.get(model_of(key)) or 0):
             yield "vector-orphan", f"the vector at {key} belongs to no memory or has a wrong length"
 
 
@@ -119,17 +128,21 @@ def _terms(connection: Connection) -> Found:
 
 def _outbox(connection: Connection) -> Found:
     """Every memory that may be embedded has, for each model, either vectors or a place in the outbox."""
-    embedded: Counter[int] = Counter()
     for model, done in rows(connection, "SELECT model, done FROM models"):
-        places = connection.execute("SELECT place FROM vectors WHERE place BETWEEN ? AND ?", of_model(model))
-        owners = {row_of(key) for (key,) in places}
-        embedded.update(owners)
-        queued = {row for (row,) in connection.execute("SELECT row FROM outbox WHERE model = ?", (model,))}
-        able = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}
-        if owners | queued != able or owners & queued or done != len(owners):
+        wrong, owners = one(
+            connection,
+            "SELECT total(held + queued <> NOT sensitive), total(held) FROM (SELECT m.sensitive, EXISTS"
+            f" ({HELD.format(model='?1')}) AS held, EXISTS"
+            " (SELECT 1 FROM outbox WHERE model = ?1 AND row = m.row) AS queued FROM memories m)",
+            (model,),
+        )
+        if wrong or done != owners:
             yield "outbox", f"the outbox of model {model} does not fit its vectors"
-    flags = dict(rows(connection, "SELECT row, embedded FROM memories WHERE embedded > 0"))
-    if flags != dict(embedded):
+    if one(
+        connection,
+        "SELECT EXISTS (SELECT 1 FROM memories m WHERE max(embedded, 0) <>"
+        f" (SELECT count(*) FROM models WHERE EXISTS ({HELD.format(model='models.model')})))",
+    ):
         yield "outbox", "some memories are wrongly marked as embedded"
 
 
