@@ -72,12 +72,8 @@ def pages(connection: Connection, columns: str, table: str, key: str) -> Iterato
 def _memories(connection: Connection, tokens: Tokens) -> Found:
     """Checksums and hashes of the memories, their token streams, and every sum that writes keep."""
     sums: Counter[tuple[str, str, str]] = Counter()
-    streams = {
-        (namespace, number): (split, bytes(stream), about)
-        for namespace, number, split, stream, about in pages(
-            connection, "m.content_tokens, m.tokens, m.about", "texts", "m.namespace, m.number"
-        )
-    }
+    streams = pages(connection, "m.content_tokens, m.tokens, m.about", "texts", "m.namespace, m.number")
+    held: tuple[Any, ...] | None = None
     for namespace, number, hashed, *row in pages(
         connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number"
     ):
@@ -88,7 +84,10 @@ def _memories(connection: Connection, tokens: Tokens) -> Found:
         if text_number(memory.content) != hashed:
             yield "text-hash", f"memory {memory.id} has a wrong text hash"
         text = tokens.text(memory.content, memory.tags)
-        if streams.get((namespace, number)) != (text.content_tokens, text.stream, subject_number(memory)):
+        if held is None or held[:2] < (namespace, number):  # both come in the same order
+            held = next((one for one in streams if one[:2] >= (namespace, number)), held)
+        wanted = (namespace, number, text.content_tokens, text.stream, subject_number(memory))
+        if held is None or (*held[:3], bytes(held[3]), held[4]) != wanted:
             yield "tokens", f"memory {memory.id} has a wrong token stream or subject"
         sums["memories", namespace, ""] += 1
         sums["able", namespace, ""] += not memory.sensitive
