@@ -41,6 +41,7 @@ Choice = str | None
 
 WORKERS = 8
 TOUCHES_AT_ONCE = 1000
+MOST_LINKS = 200
 RECOLLECTION_DAYS = 30
 READER_SECONDS = 2.0
 """A language model is not waited for when the engine is closed: what it was reading waits for the next time."""
@@ -297,9 +298,9 @@ class Engine(AbstractContextManager["Engine"]):
         return found[0]
 
     def expand(self, id: str, *, now: Time = None) -> Expanded:
-        """One memory with its links and linked memories; this counts as using it."""
+        """One memory with its links, the newest 200 of many, and linked memories; this counts as using it."""
         memory = self.get(id)
-        links = self.store.links.links([id]) if self.store.links is not None else []
+        links = self.store.links.links([id])[-MOST_LINKS:] if self.store.links is not None else []
         others = dict.fromkeys(end for link in links for end in (link.source, link.target) if end != id)
         neighbours = [
             one for one in self.store.records.fetch(list(others)) if one.scope.namespace == memory.scope.namespace

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from upkeep_cases import NOW, Alike, Choking, Nonsense, get, keep
@@ -17,7 +17,7 @@ from recollect.domain.errors import ModelUnavailable
 from recollect.domain.memory import Scope
 from recollect.domain.question import Filter
 from recollect.encoders.fake import FakeEmbedder
-from recollect.ports import Embedder, Matrix, Store
+from recollect.ports import Embedder, Matrix, Store, VectorIndex
 from recollect.upkeep import EmbedReport, embed_backlog
 from recollect.writing import Draft, WritePolicy, link, remember
 
@@ -39,6 +39,21 @@ def supersedes(store: Store) -> list[tuple[str, str]]:
 
 
 @pytest.mark.covers("more.late-embedding")
+def test_a_backlog_is_counted_only_for_those_who_are_told(store: Store) -> None:
+    keep(store, "one", "two")
+    counted: list[str] = []
+    vectors = store.vectors
+
+    class Counting:
+        def __getattr__(self, name: str) -> object:
+            counted.append(name)
+            return getattr(vectors, name)
+
+    watched = replace(store, vectors=cast(VectorIndex, Counting()))
+    assert embed_backlog(watched, FakeEmbedder(), now=NOW, policy=POLICY).embedded == 2
+    assert counted.count("progress") == 1, "for what remains"
+
+
 def test_a_write_is_findable_by_words_at_once_and_by_meaning_after_upkeep(store: Store) -> None:
     embedder = FakeEmbedder()
     remember(store, Draft("Checkpoints stall"), id="m1", now=NOW, policy=POLICY)

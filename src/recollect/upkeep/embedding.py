@@ -68,8 +68,10 @@ def embed_backlog(
     if embedder is None or store.vectors is None:
         return EmbedReport(stopped="no embedder")
     run = _Run()
-    total = store.vectors.progress(embedder.id)
-    known = total.pending + total.failed
+    known = 0
+    if progress is not None:
+        total = store.vectors.progress(embedder.id)
+        known = total.pending + total.failed
     deadline = math.inf if budget_seconds is None else time.monotonic() + budget_seconds
     while (stopped := _must_stop(run, deadline, stop)) is None:
         waiting = _next(store.vectors, embedder.id, run, batch)
