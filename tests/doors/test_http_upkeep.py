@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from recollect.domain.errors import Corrupt
 from recollect.domain.memory import Scope
 from recollect.doors.http import schedule
 from recollect.doors.http.door import Door
@@ -108,6 +109,23 @@ def test_every_namespace_is_consolidated_by_itself(home: Path, monkeypatch: pyte
         engine.settings = replace(engine.settings, consolidate_hours=1e-9)
         assert asyncio.run(_first(door, "consolidate")).data["examined"] == 3
         assert done[:3] == ["a", "b", "c"] and max(pieces) == 1
+
+
+def test_a_namespace_that_fails_does_not_hold_up_the_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "SHORTEST_SECONDS", 0.01)
+    with open_memory(home) as engine:
+        for namespace in ("a", "b"):
+            engine.remember("The team meets on Mondays", scope=Scope(namespace))
+        consolidate = engine.consolidate
+
+        def fails_for_one(namespace: str) -> object:
+            if namespace == "a":
+                raise Corrupt("damaged", "run doctor")
+            return consolidate(namespace=namespace)
+
+        monkeypatch.setattr(engine, "consolidate", fails_for_one)
+        engine.settings = replace(engine.settings, consolidate_hours=1e-9)
+        assert asyncio.run(asyncio.wait_for(_first(Door(engine), "consolidate"), 60)).data["examined"] == 1
 
 
 def test_a_failing_job_is_tried_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

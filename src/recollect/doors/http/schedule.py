@@ -54,10 +54,14 @@ async def _tidy(door: Door) -> dict[str, int]:
 
 
 async def _consolidate(door: Door) -> dict[str, int]:
-    """One namespace after the other, so that none of them takes the time of all."""
+    """One namespace after the other, so that none of them takes the time of all, or keeps the others from theirs."""
     size = await door.lanes["slow"].run(door.engine.store.care.size)
     merges = examined = 0
     for namespace in sorted(size.namespaces):
-        report = await door.lanes["slow"].run(partial(door.engine.consolidate, namespace=namespace))
+        try:
+            report = await door.lanes["slow"].run(partial(door.engine.consolidate, namespace=namespace))
+        except Exception:
+            log.warning("upkeep failed: consolidate %s", namespace, exc_info=True)
+            continue
         merges, examined = merges + len(report.merges), examined + report.examined
     return {"merges": merges, "examined": examined}
