@@ -91,6 +91,7 @@ def test_consolidate_tells_people_which_texts_are_one(cli: Any) -> None:
     assert head.split("\t") == ["merged", "into", "why", "content"]
     assert row.split("\t")[2:] == ["same words", "SQLite WAL mode matters for us"]
     assert "1 of 2 memories were merged" in cli("consolidate").err
+    assert "goes on" not in cli("consolidate", "--limit", "1", "--dry-run").err
     assert "the next run goes on" in cli("consolidate", "--limit", "1").err
     assert cli("consolidate", "--quiet").out == ""
 
