@@ -33,9 +33,8 @@ def tell_consolidation(run: Session, report: Mapping[str, Any], texts: Mapping[s
     else:
         run.say(f"{_memories(examined)} looked at: none says the same as another")
     if report["cursor"] is not None:
-        run.note(
-            f"only {limit} were looked at: the next run goes on behind them, a higher --limit looks at more at once"
-        )
+        onward = "a higher --limit looks at more" if report["dry_run"] else "the next run goes on behind them"
+        run.note(f"only {limit} were looked at: {onward}")
     if report["lost_races"]:
         run.note("some were changed by others meanwhile and left alone: run it again")
 
