@@ -19,8 +19,6 @@ from recollect.stages.merging import may_be_one, worth
 from recollect.stages.wording import read
 from recollect.upkeep.merging import Merge, apply, superseded
 
-STEP = 10_000
-"""So many memories one run looks at unless told otherwise."""
 MARK = "consolidated_to"
 """The live setting that tells how far a namespace, named behind it, has been looked at."""
 PAGE = 500
@@ -48,7 +46,7 @@ def consolidate(
     *,
     now: datetime,
     dry_run: bool = False,
-    limit: int = STEP,
+    limit: int = 10_000,
     namespace: str = DEFAULT_NAMESPACE,
     cosine: float = similarity.COSINE,
     progress: Callable[[int, int], None] | None = None,
