@@ -81,7 +81,9 @@ def _spans(words: list[tuple[str, bool]]) -> list[tuple[list[str], bool]]:
 def mentions(words: Words, wanted: Words) -> bool:
     """Whether a name occurs in a text, word by word."""
     size = len(wanted)
-    return bool(wanted) and any(words[place : place + size] == wanted for place in range(len(words) - size + 1))
+    if not wanted or wanted[0] not in words:  # nearly always so, and told without a look at every place
+        return False
+    return any(words[place : place + size] == wanted for place in range(len(words) - size + 1))
 
 
 def names(text: str) -> set[Words]:
