@@ -115,6 +115,25 @@ def test_single_options_are_replaced_for_one_request() -> None:
             profiles.load("token-budget", overrides={path: value})
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        pytest.param("legs.lexical.weight", 10**400, "legs.lexical.weight", id="a number beyond all"),
+        ("legs.lexical.kind", [], "legs.lexical.kind"),
+        ("fusion.kind", {"a": 1}, "fusion.kind"),
+        ("priors", [1], "priors.0"),
+        ("select", [{"kind": []}], "select.0.kind"),
+        ("query", {"default": [2]}, "query.default"),
+    ],
+)
+def test_whatever_a_request_gives_for_an_option_is_refused_where_it_stands(
+    path: str, value: object, place: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        profiles.load("balanced", overrides={path: value})
+    assert refused.value.field == place
+
+
 def test_no_code_knows_a_profiles_name() -> None:
     """A profile is data: no comparison in the source may spell one."""
     names = set(profiles.builtin_names())

@@ -96,7 +96,10 @@ def _converted_list(value: Any, inner: Sequence[Any], path: str) -> tuple[Any, .
 
 def _plain(value: Any, hint: type, path: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise Wrong(path, "is larger than any number can be") from None
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         names = {float: "a number", int: "a whole number", str: "a text", bool: "true or false"}
         raise Wrong(path, f"must be {names.get(hint, hint.__name__)}, not {value!r}")

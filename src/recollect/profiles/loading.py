@@ -233,12 +233,7 @@ def _lists(table: Table, key: str, kinds: Accepts) -> tuple[ListSpec, ...]:
         if not isinstance(given, dict):
             raise Wrong(path, "must be a table")
         options = dict(cast(Table, given))
-        kind = options.pop("kind", name)
-        if kind not in kinds:
-            raise Wrong(
-                f"{path}.kind" if "kind" in given else path,
-                f"unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}",
-            )
+        kind = _kind(options.pop("kind", name), kinds, f"{path}.kind" if "kind" in given else path)
         weight: float = converted(options.pop("weight", 1.0), float, f"{path}.weight")
         if not 0 <= weight <= MAX_WEIGHT:
             raise Wrong(f"{path}.weight", f"must lie between 0 and {MAX_WEIGHT:g}, not {weight!r}")
@@ -256,11 +251,17 @@ def _parts(table: Table, key: str, kinds: Accepts) -> tuple[Part, ...]:
 
 
 def _part(given: Table, kinds: Accepts, path: str, default: str | None) -> Part:
+    if not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Wrong(path, "must be a table")
     options = dict(given)
-    kind = options.pop("kind", default)
-    if kind not in kinds:
-        raise Wrong(f"{path}.kind", f"unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}")
+    kind = _kind(options.pop("kind", default), kinds, f"{path}.kind")
     return Part(kind, checked(options, kinds[kind], path))
+
+
+def _kind(given: Any, kinds: Accepts, path: str) -> str:
+    if not isinstance(given, str) or given not in kinds:
+        raise Wrong(path, f"unknown kind {given!r}; allowed: {', '.join(sorted(kinds))}")
+    return given
 
 
 def _optional(table: Table, key: str, function: Callable[..., Any]) -> Part | None:
