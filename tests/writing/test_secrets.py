@@ -153,6 +153,19 @@ def test_offsets_lie_in_the_text_and_do_not_overlap(text: str) -> None:
         place = secret.end
 
 
+def test_a_text_full_of_secrets_is_read_once() -> None:
+    clean, kinds = redact("password: hunter22 " * 200_000)
+    assert kinds == ("password",) and clean == "password: [REDACTED:password] " * 200_000
+
+
+def test_names_in_json_are_searched_too_and_none_is_lost() -> None:
+    one, two = examples()["github-token"][:2]
+    clean, kinds = redact_json({one: 1, two: 2, "path": 3})
+    assert kinds == ("github-token",)
+    assert one not in clean and two not in clean
+    assert sorted(clean.values()) == [1, 2, 3]
+
+
 def test_json_is_searched_throughout_and_names_tell() -> None:
     token = examples()["github-token"][0]
     value = {"a": [{"b": token}], "password": "hunter2!", "port": 5432, "note": "fine", "none": None}

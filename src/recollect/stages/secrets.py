@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -220,8 +221,10 @@ def find(text: str) -> tuple[Secret, ...]:
     taken: list[Secret] = []
     for rule in RULES:
         if not rule.hints or not hints.isdisjoint(rule.hints):
-            taken.extend(found for found in _matches(rule, text) if not _overlaps(found, taken))
-    return tuple(sorted(taken, key=lambda secret: secret.start))
+            # The matches of one rule lie side by side: only those of earlier rules can be in the way.
+            free = [found for found in _matches(rule, text) if not _overlaps(found, taken)]
+            taken = sorted((*taken, *free), key=_start) if free else taken
+    return tuple(taken)
 
 
 def _matches(rule: Rule, text: str) -> Iterator[Secret]:
@@ -231,8 +234,14 @@ def _matches(rule: Rule, text: str) -> Iterator[Secret]:
             yield Secret(rule.kind, match.start(group), match.end(group))
 
 
+def _start(secret: Secret) -> int:
+    return secret.start
+
+
 def _overlaps(found: Secret, taken: list[Secret]) -> bool:
-    return any(found.start < other.end and other.start < found.end for other in taken)
+    """Whether a stretch meets one of those taken, which are in order: the last that begins before its end decides."""
+    place = bisect_left(taken, found.end, key=_start)
+    return place > 0 and taken[place - 1].end > found.start
 
 
 def redact(text: str) -> tuple[str, tuple[str, ...]]:
@@ -248,7 +257,8 @@ def redact(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The same for every text inside a JSON value. What stands under a telling name ("password") is judged with it."""
+    """The same for every text inside a JSON value, names included. What stands under a telling name ("password") is
+    judged with it."""
     kinds: set[str] = set()
 
     def walk(part: Any, name: str = "") -> Any:
@@ -260,8 +270,13 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
             kinds.update(found)
             return clean
         if isinstance(part, Mapping):
-            items = cast(Mapping[Any, Any], part)
-            return {key: walk(item, str(key)) for key, item in items.items()}
+            kept: dict[str, Any] = {}
+            for key, item in cast(Mapping[str, Any], part).items():
+                shown: str = walk(key)
+                while shown in kept:  # two secrets of a kind are still two names
+                    shown += "*"
+                kept[shown] = walk(item, key)
+            return kept
         if isinstance(part, list | tuple):
             return [walk(item, name) for item in cast(Sequence[Any], part)]
         return part
