@@ -145,11 +145,12 @@ def _explicit(line: str, place: int) -> Iterator[Marker]:
     attributes: dict[str, str] = {}
     here = place
     while attribute := _ATTRIBUTE.match(line, here):
-        name, value = attribute.groups()
+        name, *values = attribute.groups()
         here = attribute.end()
-        while name == "tag" and value.endswith(",") and (more := _MORE_TAGS.match(line, here)):
-            value, here = value + more[1], more.end()
-        attributes[name] = value
+        while name == "tag" and values[-1].endswith(",") and (more := _MORE_TAGS.match(line, here)):
+            values.append(more[1])
+            here = more.end()
+        attributes[name] = "".join(values)
     rest = line[here:].lstrip()
     content = _bare(rest.removeprefix(":")[:MAX_CHARACTERS])
     type_ = attributes.get("type", "").strip("*_`\"'").lower()
