@@ -10,7 +10,7 @@ MAX_SUBJECT_CHARACTERS = 100
 MAX_NAME_WORDS = 6
 
 _ARTICLES = frozenset(("the", "a", "an"))
-_BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
+_BRACKETED = re.compile(r"\([^()]*\)\s*$")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 
 Words = tuple[str, ...]
