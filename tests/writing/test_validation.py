@@ -35,6 +35,7 @@ def made(content: str = "a fact", **fields: Any) -> Any:
         ("type", {"type": "x" * 65}),
         ("type", {"type": "-fact"}),
         ("type", {"type": None}),
+        ("type", {"type": "İstek"}),
         ("tags", {"tags": "db"}),
         ("tags", {"tags": 5}),
         ("tags", {"tags": ["ok", ""]}),
@@ -45,6 +46,7 @@ def made(content: str = "a fact", **fields: Any) -> Any:
         ("confidence", {"confidence": -0.01}),
         ("confidence", {"confidence": float("nan")}),
         ("confidence", {"confidence": True}),
+        pytest.param("confidence", {"confidence": 10**400}, id="beyond all floats"),
         ("confidence", {"confidence": "0.8"}),
         ("importance", {"importance": 2}),
         ("importance", {"importance": "urgent"}),
@@ -70,12 +72,24 @@ def made(content: str = "a fact", **fields: Any) -> Any:
         ("metadata", {"metadata": {"x": "a\0"}}),
         ("metadata", {"metadata": {"\udfff": "x"}}),
         ("metadata", {"metadata": {"x": "y" * (64 * 1024)}}),
+        ("content", {"content": "x" * (1024 * 1024 - 16) + " ssn 078-05-1120"}),
+        ("tags", {"tags": ["x" * 112 + " ssn 078-05-1120"]}),
     ],
 )
 def test_each_bad_field_is_named(field: str, fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         made(**fields)
     assert caught.value.field == field
+
+
+@given(st.text(max_size=8))
+def test_a_type_that_is_taken_is_taken_again(text: str) -> None:
+    """What a store holds comes back through an export."""
+    try:
+        kept = made(type=text).type
+    except InvalidInput:
+        return
+    assert made(type=kept).type == kept
 
 
 def test_metadata_may_be_eight_deep_and_no_deeper() -> None:

@@ -126,8 +126,8 @@ def _plain(values: list[str]) -> list[str]:
 
 def _type(value: Any) -> str:
     """One word, as types are; notes are also of several words, or of the name of another note."""
-    words = re.findall(r"[\w.-]+", " ".join(map(str, as_list(value))) or str(value))
-    return "-".join(words).strip("-._")[:64].lower() or "fact"
+    words = re.findall(r"[\w.-]+", (" ".join(map(str, as_list(value))) or str(value)).lower())
+    return "-".join(words).strip("-._")[:64] or "fact"
 
 
 def _words(value: Any) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -69,21 +68,20 @@ def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> t
     """The memory that a draft describes, and the kinds of secrets that were hidden in it. InvalidInput otherwise."""
     if not isinstance(draft, Draft):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("a draft must be a Draft", 'such as recollect.Draft("the text")', "content")
-    content = checked_text(draft.content, "content", policy.content_bytes, blank=False, lines=True)
-    source = checked_text(draft.source, "source", policy.source_bytes)
-    tags = _tags(draft.tags, policy)
-    metadata = checked_metadata(draft.metadata, policy.metadata_bytes, policy.metadata_depth)
+    texts = _texts(policy, draft.content, draft.source, draft.tags, draft.metadata)
     key = None if draft.key is None else checked_text(draft.key, "key", policy.name_bytes, blank=False)
     kinds: tuple[str, ...] = ()
     if policy.secrets != "allow":
-        clean, kinds = secrets.redact_json([content, source, list(tags), metadata])
+        clean, kinds = secrets.redact_json(texts)
         if kinds and policy.secrets == "reject":
             raise InvalidInput(f"it holds a secret ({', '.join(kinds)})", "remove it, or store it redacted", "content")
-        content, source, tags, metadata = clean[0], clean[1], tuple(dict.fromkeys(clean[2])), clean[3]
+        if kinds:  # what stands in place of a secret may be longer than it was
+            texts = _texts(policy, *clean)
         if key is not None and secrets.find(key):
             raise InvalidInput("the key looks like a secret", "use a key that says nothing, such as a hash", "key")
     moment = as_moment(now)
     created_at = moment if draft.created_at is None else as_moment(draft.created_at, "created_at")
+    content, source, tags, metadata = texts
     memory = Memory(
         id=id,
         content=content,
@@ -102,6 +100,18 @@ def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> t
         metadata=metadata,
     )
     return memory, kinds
+
+
+def _texts(
+    policy: WritePolicy, content: Any, source: Any, tags: Any, metadata: Any
+) -> tuple[str, str, tuple[str, ...], dict[str, Any]]:
+    """What may hold a secret, each within its limits."""
+    return (
+        checked_text(content, "content", policy.content_bytes, blank=False, lines=True),
+        checked_text(source, "source", policy.source_bytes),
+        _tags(tags, policy),
+        checked_metadata(metadata, policy.metadata_bytes, policy.metadata_depth),
+    )
 
 
 def as_moment(value: datetime | str, field: str = "time") -> datetime:
@@ -155,10 +165,11 @@ def checked_text(value: Any, field: str, limit_bytes: int, *, blank: bool = True
 
 def checked_type(value: Any) -> str:
     """Any short word, in lower case."""
-    if not isinstance(value, str) or not TYPE.fullmatch(value.strip()):
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if not TYPE.fullmatch(word):
         hint = "one word of up to 64 letters, digits, dots, hyphens or underscores, such as fact"
         raise InvalidInput(f"{str(value)[:80]!r} is not a type", hint, "type")
-    return value.strip().lower()
+    return word
 
 
 def checked_scope(scope: Any, policy: WritePolicy) -> Scope:
@@ -187,7 +198,7 @@ def _tags(values: Any, policy: WritePolicy) -> tuple[str, ...]:
 
 def _share(value: Any, field: str) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 <= value <= 1:
+    if not number or not 0 <= value <= 1:
         raise InvalidInput(f"{field} must lie between 0 and 1, not {str(value)[:40]}", "0.8 is usual", field)
     return float(value)
 
