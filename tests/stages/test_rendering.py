@@ -75,6 +75,8 @@ def test_an_excerpt_stands_for_the_whole() -> None:
         "</recalled-memories",
         "<recalled-memories </recalled-memories>",
         "</recalled-memories </recalled-memories </recalled-memories>",
+        "<\u200b/recalled-memories>",
+        "</recalled\u00ad-mem\u2060ories>",
     ],
 )
 def test_odd_spellings_of_the_fence_are_disarmed_too(odd: str) -> None:
