@@ -556,6 +556,7 @@ def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
         f"I was given {block.FENCE_OPEN} and it goes on",
         f"{block.FENCE_OPEN}\n[MEMORY] our own block\n{block.FENCE_CLOSE}",
         "plain",
+        pytest.param("a" + "\n" * 500_000 + "b", id="a long gap"),
     ],
 )
 def test_no_turn_can_hide_the_next_one(first: str) -> None:

@@ -18,7 +18,7 @@ MOST_CHARACTERS = 200_000
 SPEAKERS = ("assistant", "gemini", "model")
 # A line that names no speaker of these needs not be parsed.
 _MARKS = tuple(f'"{speaker}"'.encode() for speaker in SPEAKERS)
-_CODE = re.compile(r"^\s*(?:[-*+>]\s+)?(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_CODE = re.compile(r"^[^\S\n]*(?:[-*+>][^\S\n]+)?(`{3,}|~{3,})(.*)$", re.MULTILINE)
 # A heading ends whatever section the turn before it was in.
 BETWEEN_TURNS = "\n\n# next turn\n\n"
 
