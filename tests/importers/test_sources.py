@@ -427,6 +427,20 @@ def test_no_file_makes_a_reader_fall_over(format: str, data: st.DataObject) -> N
             list(reader.read(io.StringIO(text), "x"))
 
 
+@pytest.mark.parametrize("line", ["# a" + " " * 100_000 + "b", "#" + " " * 100_000, "# a " + "#" * 100_000 + "b"])
+def test_a_heading_with_a_long_gap_is_read_once(line: str) -> None:
+    text = f"{line}\nThe port is 4777"
+    for format, file in (("markdown", text), ("claude-memory", json.dumps({"conversations_memory": text}))):
+        reader = next(importer for importer in IMPORTERS if importer.name == format)
+        (found,) = reader.read(io.StringIO(file), "x")
+        assert not isinstance(found, Problem) and found.content.endswith("The port is 4777")
+
+
+def test_a_note_of_a_type_that_has_no_word_in_lower_case_is_kept(store: Store) -> None:
+    notes = io.StringIO("---\ntype: İstek\n---\nThe port is 4777\n")
+    assert import_source(store, notes, "a.md", new_id=new_id, now=NOW, policy=WritePolicy()).added == 1
+
+
 def test_a_circle_of_messages_ends(store: Store) -> None:
     nodes = {"a": {"parent": "b"}, "b": {"parent": "a"}}
     text = json.dumps([{"mapping": nodes, "current_node": "a"}])

@@ -14,7 +14,7 @@ from recollect.importers.report import Problem
 from recollect.writing import Draft
 
 PARAGRAPHS = re.compile(r"\n\s*\n")
-HEADING = re.compile(r"^(?:#{1,6}\s+(?P<marked>.+?)|\*\*(?P<bold>[^*\n]+)\*\*:?)\s*$")
+HEADING = re.compile(r"^(?:#{1,6}[^\S\n]++(?P<marked>.+)|\*\*(?P<bold>[^*\n]+)\*\*:?)$")
 
 
 def sniff(_name: str, head: str) -> bool:

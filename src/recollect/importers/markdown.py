@@ -14,7 +14,7 @@ from recollect.importers.renewing import named
 from recollect.importers.report import Problem
 from recollect.writing import Draft
 
-HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$")
+HEADING = re.compile(r"^(#{1,6})\s(.*)$")
 FENCE = re.compile(r"^\s*(```+|~~~+)")
 PAIR = re.compile(r"^([^\W\d_][\w -]{0,63}):\s*(.*)$")
 ITEM = re.compile(r"^\s*-\s+(.+)$")
@@ -80,11 +80,17 @@ def read(stream: TextIO, name: str) -> Iterator[Draft | Problem]:
             note.lines.append(line)
         elif not note.fence and (heading := HEADING.match(line)):
             yield from note.section()
-            note.enter(len(heading[1]), heading[2])
+            note.enter(len(heading[1]), _title(heading[2]))
             note.lines.append(line)
         else:
             note.lines.append(line)
     yield from note.section()
+
+
+def _title(text: str) -> str:
+    """A heading without the marks that may close it."""
+    bare = text.strip()
+    return bare.rstrip("#").rstrip() or bare
 
 
 def _front_matter(lines: Lines) -> tuple[dict[str, Any], Lines]:
