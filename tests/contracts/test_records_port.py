@@ -51,6 +51,11 @@ def test_every_field_comes_back(store: Store) -> None:
     assert store.records.fetch(["m1", "m2"]) == [memory, bare]
 
 
+def test_a_zero_with_a_sign_comes_back(store: Store) -> None:
+    put(store, note("m1", confidence=-0.0, importance=-0.0))
+    assert (one(store, "m1").confidence, one(store, "m1").importance) == (0, 0)
+
+
 def test_times_are_kept_in_utc_and_whole_milliseconds(store: Store) -> None:
     east = timezone(timedelta(hours=5))
     moment = (at(0) + timedelta(microseconds=1999)).astimezone(east)

@@ -52,8 +52,8 @@ def encode(memory: Memory, version: int, accessed_at: int | None, access_count: 
         version,
         int(memory.pinned),
         int(memory.sensitive),
-        float(memory.confidence),
-        float(memory.importance),
+        float(memory.confidence) + 0.0,  # SQLite keeps no sign of a zero, and the checksum is over what it keeps
+        float(memory.importance) + 0.0,
         memory.source,
         memory.key,
         _tags_json(memory.tags) if memory.tags else "[]",
