@@ -72,6 +72,10 @@ def test_broken_toml_and_missing_files_are_typed_errors(tmp_path: Path) -> None:
         profiles.load(str(tmp_path / "nowhere.toml"))
     with pytest.raises(InvalidInput, match="no profile 'balancd'"):
         profiles.load("balancd")
+    for name in ("x" * 5000, "a\0b", "a/b\0.toml", f"{'x' * 5000}.toml"):
+        with pytest.raises(InvalidInput) as refused:
+            profiles.load(name, tmp_path)
+        assert refused.value.field == "profile"
 
 
 def test_a_profile_can_start_from_another(tmp_path: Path) -> None:

@@ -70,12 +70,12 @@ def read(profile: str, folder: Path | None = None) -> tuple[str, str]:
     path = Path(profile)
     if path.suffix == ".toml" or len(path.parts) > 1:
         return _read_file(path), str(path)
-    if folder is not None and (folder / f"{profile}.toml").is_file():
-        return _read_file(folder / f"{profile}.toml"), str(folder / f"{profile}.toml")
+    if folder is not None and _is_file(own := folder / f"{profile}.toml"):
+        return _read_file(own), str(own)
     if profile in _builtin():
         return _builtin()[profile], f"{profile}.toml"
     raise InvalidInput(
-        f"there is no profile {profile!r}",
+        f"there is no profile {profile[:80]!r}",
         f"known: {', '.join(names(folder))}",
         "profile",
     )
@@ -124,10 +124,17 @@ def _built(profile: str, text: str, source: str, folder: Path | None) -> Profile
 _cached = lru_cache(maxsize=64)(_built)
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than any file may have
+        return False
+
+
 def _read_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not there, not text, or no path at all
         raise InvalidInput(f"the profile {path} cannot be read: {error}", "check the path", "profile") from error
 
 
