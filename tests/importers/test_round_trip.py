@@ -216,6 +216,7 @@ GOOD = '{"kind":"memory","id":"good","content":"fine","created_at":"2026-05-01T1
         '{"kind":"memory","id":"","content":"a","created_at":"2026-05-01T12:00:00Z"}',
         '{"kind":"memory","id":"x","content":"a","created_at":"2026-05-01T12:00:00Z","version":0}',
         '{"kind":"memory","id":"x","content":"a","created_at":"2026-05-01T12:00:00Z","access_count":-1}',
+        '{"kind":"memory","id":"x","content":"a","created_at":"2026-05-01T12:00:00Z","access_count":9223372036854775807}',
         '{"kind":"memory","id":"x","content":"a","created_at":"2026-05-01T12:00:00Z","scope":{"namespace":"NO"}}',
         '{"kind":"memory","id":"x","content":"\\ud800","created_at":"2026-05-01T12:00:00Z"}',
         '{"kind":"memory","id":"x","content":"a","metadata":{"n":' + "9" * 5000 + '},"created_at":"2026-05-01"}',

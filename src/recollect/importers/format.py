@@ -21,6 +21,7 @@ FORMAT = "recollect"
 VERSION = 1
 HEADER = {"format": FORMAT, "version": VERSION}
 ID_BYTES = 256
+MAX_COUNT = 2**53
 
 PLAIN_FIELDS = (
     "id", "content", "type", "confidence", "importance", "source", "key", "access_count", "pinned", "sensitive",
@@ -103,6 +104,7 @@ def _written(moment: datetime) -> str:
 
 
 def _whole(value: Any, field: str, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-        raise InvalidInput(f"{field} must be a whole number from {least} on", "", field)
+    """A count that a store can go on from: 64 bits must not end at the next use."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_COUNT:
+        raise InvalidInput(f"{field} must be a whole number from {least} to {MAX_COUNT}", "", field)
     return value
