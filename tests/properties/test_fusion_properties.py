@@ -48,7 +48,7 @@ def test_scores_are_the_sums_of_their_contributions_and_sorted(lists: list[Ranke
     assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
     held = {name: {hit.id for hit in hits} for name, hits in ((one.name, one.hits) for one in lists)}
     for one in fused:
-        assert one.score == pytest.approx(sum(part.value for part in one.contributions), abs=1e-15)
+        assert one.score == pytest.approx(sum(part.value for part in one.contributions), rel=1e-12)
         assert one.score > 0
         assert {part.list for part in one.contributions} == {
             ranked.name for ranked in lists if ranked.weight > 0 and one.id in held[ranked.name]
