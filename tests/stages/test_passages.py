@@ -139,6 +139,12 @@ def test_a_long_turn_is_cut_further_and_too_many_turns_are_taken_together() -> N
     assert of_memory(text, 100, words, 1) == [(0, len(text))]
 
 
+def test_pieces_too_small_to_count_do_not_make_a_passage_each() -> None:
+    """An endpoint's estimate: what it puts before every text is counted too, and the sum is rounded."""
+    text = "1 0 " * 2000
+    assert len(split(text, 512, lambda piece: -(-len("document: " + piece) // 3))) < 20
+
+
 def test_a_persons_turn_is_cut_at_its_sentences_and_the_assistants_is_not() -> None:
     text = (
         "user: Which rack would carry a hybrid bike on my car? Thanks! By the way, I had the gears repaired in May."

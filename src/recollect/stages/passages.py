@@ -141,7 +141,8 @@ def _pack(text: str, pieces: list[Stretch], max_tokens: int, count: Count, share
     """Pieces put together as long as they fit; the next passage starts a few pieces back, but always gets further."""
     # Many tokenisers add marks to every text: they are paid once per passage, not once per piece.
     marks = count("")
-    costs = [max(0, count(text[start:end]) - marks) for start, end in pieces]
+    # And each piece costs something: any number of free ones would be shared with the next passage.
+    costs = [max(1, count(text[start:end]) - marks) for start, end in pieces]
     passages: list[Stretch] = []
     first = covered = 0
     while covered < len(pieces):
