@@ -324,9 +324,10 @@ def follow_links(candidates: Sequence[Candidate], pool: Pool, question: Question
 def select(
     candidates: Sequence[Candidate], pool: Pool, question: Question, profile: Profile
 ) -> tuple[list[Candidate], list[Dropped]]:
-    """Run the profile's selectors in order, collecting every reason."""
+    """Run the profile's selectors in order, collecting every reason. A budget that was asked for holds in them all."""
     kept, dropped = list(candidates), list[Dropped]()
-    for part in profile.select:
+    unbudgeted = question.budget_tokens is not None and all(part.kind != "budget" for part in profile.select)
+    for part in (*profile.select, Part("budget")) if unbudgeted else profile.select:
         kept, gone = SELECTORS[part.kind](kept, pool, question, **part.options)
         dropped.extend(gone)
     return kept, dropped

@@ -9,6 +9,7 @@ import pytest
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.question import Filter
+from recollect.profiles import builtin_names
 from tests.world import World, ids, scores
 
 
@@ -109,6 +110,15 @@ def test_at_most_five_within_500_tokens_of_four_characters() -> None:
     answer = long.ask("token-budget", "checkpoint")
     assert len(answer) == 3 and sum(len(hit.content) / 4 for hit in answer) <= 500
     assert [one.stage for one in answer.dropped] == ["budget"]
+
+
+@pytest.mark.covers("budget.tokens")
+@pytest.mark.parametrize("profile", builtin_names())
+def test_the_room_that_a_request_gives_holds_in_every_profile(profile: str) -> None:
+    world = World()
+    for id in ("a", "b", "c"):
+        world.remember(id, f"checkpoint the {id * 10} of the database", degrees=10.0)
+    assert len(world.ask(profile, "checkpoint", budget_tokens=12)) <= 1
 
 
 @pytest.mark.covers("budget.tokens")
