@@ -17,6 +17,7 @@ Renderer = Callable[..., str]
 HEADING = "## Relevant Memories"
 FENCE_OPEN = "<recalled-memories>"
 FENCE_CLOSE = "</recalled-memories>"
+# Zero-width characters and marks of direction, which could stand inside a fence that looks like ours.
 _UNSEEN = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _FENCE_NAME = f"[{_UNSEEN}]*".join("recalled-memories")
 _FENCE_LIKE = re.compile(rf"<[\s{_UNSEEN}]*(?:/[\s{_UNSEEN}]*)?{_FENCE_NAME}[^<>]{{0,80}}>?", re.IGNORECASE)

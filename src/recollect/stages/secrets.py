@@ -274,7 +274,7 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
             for key, item in cast(Mapping[str, Any], part).items():
                 shown: str = walk(key)
                 while shown in kept:  # two secrets of a kind are still two names
-                    shown += "*"
+                    shown += f" {len(kept)}"
                 kept[shown] = walk(item, key)
             return kept
         if isinstance(part, list | tuple):
