@@ -109,6 +109,15 @@ def test_the_same_file_by_another_name_is_the_same_note(store: Store) -> None:
     assert texts(store) == ["WAL is off."]
 
 
+def test_a_renamed_note_and_equal_sections_of_two_notes_come_in_once(store: Store) -> None:
+    """Titles and headings are found (decision 16), but are no part of the text that tells one memory from another."""
+    sync(store, NOTE, "db.md")
+    before = texts(store)
+    assert sync(store, NOTE, "storage.md").added == 0
+    assert sync(store, "# Farm\n\n# Setup\n\nWAL is on.\n", "farm.md").added == 0
+    assert texts(store) == before
+
+
 def test_a_note_that_an_older_version_imported_is_changed_in_place(store: Store) -> None:
     """It had no key: the first import that finds it unchanged gives it one."""
     sync(store, "WAL is on.\n", origin="")

@@ -1,4 +1,5 @@
-"""Signals order the pool by what a memory is, not by whether it was found: similarity, recency, access, subject.
+"""Signals order the pool by what a memory is, not by whether it was found: similarity, recency, access, subject,
+headings.
 
 Signal: (pool, question, **options) -> hits, best first, ties by id so that the order is total.
 """
@@ -6,18 +7,22 @@ Signal: (pool, question, **options) -> hits, best first, ties by id so that the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import sqrt
 
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.recall import Pool
-from recollect.domain.subjects import fold
+from recollect.domain.subjects import fold, titles
 from recollect.domain.subjects import subject as subject_of
 from recollect.stages.concepts import mentions
+from recollect.stages.confidence import content_words, held_words
 from recollect.stages.priors import Moment
 
 Signal = Callable[..., tuple[Hit, ...]]
+
+MAX_SECTION_CHARACTERS = 8_000
+"""So much of a section is read for words of the question."""
 
 
 def similarity(pool: Pool, question: Question, *, estimated_by: str = "") -> tuple[Hit, ...]:
@@ -58,7 +63,31 @@ def subject(pool: Pool, question: Question) -> tuple[Hit, ...]:
     return _best_first(Hit(id, 1 / sqrt(sharing[about])) for id, about in named.items())
 
 
-SIGNALS: Mapping[str, Signal] = {"similarity": similarity, "recency": recency, "access": access, "subject": subject}
+def headings(pool: Pool, question: Question) -> tuple[Hit, ...]:
+    """Sections of notes whose title or headings the question names: the share of its words that stand there, times the
+    square of the share that stand there or in the section."""
+    words = content_words(question, ())
+    found: list[Hit] = []
+    for id, one in pool.memories.items():
+        named = _held(words, titles(one))
+        if named:
+            known = named | _held(words, one.content[:MAX_SECTION_CHARACTERS])
+            found.append(Hit(id, len(named) * len(known) ** 2 / len(words) ** 3))
+    return _best_first(found)
+
+
+SIGNALS: Mapping[str, Signal] = {
+    "similarity": similarity,
+    "recency": recency,
+    "access": access,
+    "subject": subject,
+    "headings": headings,
+}
+
+
+def _held(words: Sequence[str], text: str) -> set[str]:
+    """The words that a text has, in any of their forms."""
+    return {word for word, held in zip(words, held_words(words, text), strict=True) if held == 1} if text else set()
 
 
 def _best_first(hits: Iterable[Hit]) -> tuple[Hit, ...]:
