@@ -105,6 +105,7 @@ def test_minmax_gives_the_worst_of_a_list_nothing_and_a_lone_hit_everything() ->
     fused = {one.id: one.score for one in convex([scored("lexical", a=10.0, b=6.0, c=2.0)], norm="minmax")}
     assert fused == {"a": 1.0, "b": 0.5, "c": 0.0}
     assert [one.score for one in convex([scored("lexical", a=3.0)], norm="minmax")] == [1.0]
+    assert [one.score for one in convex([scored("dense", a=0.6, b=0.5)], norm="minmax")] == [1.0, 0.0], "however near"
 
 
 @pytest.mark.covers("fusion.convex")
@@ -144,12 +145,18 @@ def test_the_graph_of_seed_001_cannot_reach_the_top_50_and_at_weight_1_it_can() 
     assert not reachable({**weights, "graph": 0.0}, k=60, top=50)["graph"]
 
 
+@pytest.mark.covers("fusion.reach")
+def test_a_list_must_beat_the_strongest_of_the_others_and_one_without_weight_reaches_nothing() -> None:
+    assert not reachable({"lexical": 1.0, "dense": 0.1, "graph": 0.35}, k=60, top=50)["graph"]
+    assert reachable({"lexical": 0.0}, k=60, top=5) == {"lexical": False}
+
+
 @pytest.mark.covers("fusion.rrf", "fusion.pure")
 def test_fuse_takes_plain_ids_and_returns_reasons() -> None:
-    fused = fuse({"lexical": ["a", "b"], "dense": ["b"]}, weights={"dense": 2.0}, k=60)
+    fused = fuse({"lexical": ["a", "b"], "dense": ["b"]}, weights={"dense": 2.0}, k=10)
     assert [one.id for one in fused] == ["b", "a"]
     best = fused[0]
-    assert best.score == pytest.approx(1 / 62 + 2 / 61)
+    assert best.score == pytest.approx(1 / 12 + 2 / 11)
     assert {(part.list, part.rank, part.weight) for part in best.contributions} == {
         ("dense", 1, 2.0),
         ("lexical", 2, 1.0),
@@ -204,6 +211,7 @@ def test_a_list_that_is_clearer_than_usual_takes_weight_from_the_others() -> Non
         {"lists": {"a": "xyz"}},
         {"lists": {"a": ["x"]}, "weights": {"a": -1.0}},
         {"lists": {"a": ["x"]}, "weights": {"a": float("nan")}},
+        {"lists": {"a": ["x"]}, "weights": {"a": float("inf")}},
         {"lists": {"a": ["x"]}, "weights": {"a": "1"}},
         {"lists": {"a": ["x"]}, "k": "60"},
         {"lists": {"a": ["x"]}, "k": -1},

@@ -72,6 +72,9 @@ def test_freshness_takes_at_most_its_share() -> None:
     ancient = memory(created_at=NOW - timedelta(days=36500))
     assert freshness(1.0, ancient, QUESTION, share=0.1) == pytest.approx(0.9)
     assert freshness(1.0, replace(ancient, pinned=True), QUESTION) == 1.0
+    assert freshness(1.0, memory(), QUESTION, share=0.1) == 1.0
+    half = memory(created_at=NOW - timedelta(days=30))
+    assert freshness(1.0, half, QUESTION, share=0.1, half_life_days=30.0) == pytest.approx(0.95)
 
 
 @pytest.mark.covers("budget.types")
@@ -86,6 +89,7 @@ def test_a_time_window_favours_and_does_not_filter() -> None:
     asked = replace(QUESTION, window=TimeWindow(NOW - timedelta(days=7), NOW))
     assert temporal(1.0, memory(created_at=NOW - timedelta(days=3)), asked, inside=1.5) == 1.5
     assert temporal(1.0, memory(created_at=NOW - timedelta(days=30)), asked, inside=1.5) == 1.0
+    assert temporal(1.0, memory(created_at=NOW - timedelta(days=7)), asked, inside=1.5) == 1.5, "its start is inside"
     assert temporal(1.0, memory(created_at=NOW), asked, inside=1.5) == 1.0, "the end is exclusive"
     assert temporal(1.0, memory(), QUESTION, inside=1.5) == 1.0
 
@@ -93,7 +97,9 @@ def test_a_time_window_favours_and_does_not_filter() -> None:
 @pytest.mark.covers("ladder.intent")
 def test_intent_changes_nothing_without_an_intent() -> None:
     assert intent(1.0, memory(type="preference"), QUESTION) == 1.0
-    assert intent(1.0, memory(type="preference"), replace(QUESTION, intents=("preference",))) > 1.0
+    wanted = replace(QUESTION, intents=("preference",))
+    assert intent(1.0, memory(type="preference"), wanted) > 1.0
+    assert intent(1.0, memory(type="preference"), wanted, factors={"preference": {"preference": 3.0}}) == 3.0
 
 
 @pytest.mark.covers("fusion.exact-bonus")
@@ -113,6 +119,7 @@ def test_the_exact_bonus_goes_to_memories_that_hold_the_words_in_a_row() -> None
         ("café", "the cafe\u0301 at the corner", True),
         ("c++", "we write C++, mostly", True),
         ("日本", "日本語のメモ", True),
+        ("日本", "東京のメモ", False),
         ("cat", "concatenate the strings", False),
         ("port 80", "port 8080 is taken", False),
     ],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.domain.memory import Link, Memory
 from recollect.domain.question import Filter, Question
+from recollect.domain.ranking import Passage
 from recollect.domain.recall import Candidate, Pool
 from recollect.stages.selection import budget, chain_head, distinct, floor, redirect, top, withhold
 
@@ -44,9 +45,11 @@ def test_a_superseded_memory_gives_its_rank_to_the_head_of_its_chain() -> None:
 @pytest.mark.covers("prior.links")
 def test_the_head_is_returned_once_at_its_best_rank() -> None:
     old, new = candidate("old", score=0.9), candidate("new", score=0.8)
-    kept, dropped = redirect([old, new], pool(old, new, links=(supersedes("new", "old"),)), QUESTION)
-    assert [one.id for one in kept] == ["new"]
-    assert [(one.id, one.stage) for one in dropped] == [("new", "redirect")]
+    both = pool(old, new, links=(supersedes("new", "old"),))
+    for order, reason in (([old, new], "already returned for what it supersedes"), ([new, old], "superseded by new")):
+        kept, dropped = redirect(order, both, QUESTION)
+        assert [(one.id, one.score) for one in kept] == [("new", order[0].score)]
+        assert [(one.id, one.stage, one.reason) for one in dropped] == [(order[1].id, "redirect", reason)]
 
 
 @pytest.mark.covers("prior.sensitive")
@@ -81,7 +84,18 @@ def test_a_chain_never_leads_out_of_the_memories_that_were_asked_for() -> None:
     old, new = candidate("old"), candidate("new")
     asked = replace(QUESTION, filter=Filter(only=frozenset({"old"})))
     kept, dropped = redirect([old], pool(old, new, links=(supersedes("new", "old"),)), asked)
-    assert kept == [] and "not among" in dropped[0].reason
+    assert kept == [] and (dropped[0].id, dropped[0].stage) == ("old", "redirect")
+    assert "not among" in dropped[0].reason
+    asked = replace(QUESTION, filter=Filter(only=frozenset({"old", "new"})))
+    assert [one.id for one in redirect([old], pool(old, new, links=(supersedes("new", "old"),)), asked)[0]] == ["new"]
+
+
+@pytest.mark.covers("prior.links")
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_that_supersede_one_memory_the_later_word_counts(order: int) -> None:
+    old, first, second = candidate("old"), Memory("z", "corrected"), Memory("a", "corrected again")
+    links = (supersedes("z", "old"), supersedes("a", "old", days=1))[::order]
+    assert chain_head("old", pool(old, first, second, links=links)).id == "a"
 
 
 @pytest.mark.covers("prior.links")
@@ -106,6 +120,18 @@ def test_a_near_duplicate_of_a_better_one_is_skipped_and_a_different_fact_is_not
     kept, dropped = distinct([candidate(f"m{place}", text) for place, text in enumerate(texts)], pool(), QUESTION)
     assert [one.id for one in kept] == ["m0", "m2"]
     assert [(one.id, one.reason) for one in dropped] == [("m1", "near-duplicate of m0")]
+
+
+@pytest.mark.covers("budget.distinct")
+def test_letter_case_makes_no_second_fact() -> None:
+    twins = [candidate("a", "sqlite wal is important"), candidate("b", "SQLite WAL Is Important")]
+    assert [one.id for one in distinct(twins, pool(), QUESTION)[0]] == ["a"]
+
+
+@pytest.mark.covers("budget.distinct")
+def test_what_stands_below_those_considered_follows_once_and_unread() -> None:
+    every = [candidate(id, "the same words again") for id in "abcd"]
+    assert [one.id for one in distinct(every, pool(), QUESTION, considered=2)[0]] == ["a", "c", "d"]
 
 
 def test_of_two_that_say_the_same_and_score_the_same_the_newer_one_may_stay() -> None:
@@ -147,6 +173,20 @@ def test_the_request_overrides_the_budget_of_the_profile_and_none_means_no_limit
     found = [candidate("a", "x" * 400), candidate("b", "y" * 400)]
     assert len(budget(found, pool(), replace(QUESTION, budget_tokens=150), tokens_limit=500)[0]) == 1
     assert len(budget(found, pool(), QUESTION)[0]) == 2
+
+
+@pytest.mark.covers("budget.tokens")
+def test_a_memory_longer_than_the_whole_budget_is_cut_to_its_best_passage() -> None:
+    page = "Nothing of note here. " * 60
+    found = [candidate("short", "x" * 40), candidate("page", f"{page}The key is under the mat. {page}")]
+    found[1] = found[1]._replace(passage=Passage(len(page), len(page) + 26))
+    kept, dropped = budget(found, pool(), QUESTION, tokens_limit=30)
+    assert [one.id for one in kept] == ["short", "page"] and dropped == []
+    assert kept[0].excerpt is None and "The key is under the mat." in (kept[1].excerpt or "")
+    full = [candidate("all", "x" * 120), found[1]]
+    assert [one.id for one in budget(full, pool(), QUESTION, tokens_limit=30)[0]] == ["all"], "nothing is left for it"
+    after = [candidate("most", "x" * 100), candidate("next", "x" * 80), found[1]]
+    assert [one.id for one in budget(after, pool(), QUESTION, tokens_limit=30)[0]] == ["most"], "stop means stop"
 
 
 @pytest.mark.covers("budget.tokens")

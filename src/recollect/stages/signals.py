@@ -40,7 +40,7 @@ def similarity(pool: Pool, question: Question, *, estimated_by: str = "") -> tup
     best = max(hit.score for hit in pool.found[estimated_by])
 
     def estimate(score: float) -> float:
-        return low + (high - low) * min(max(score / best, 0.0), 1.0) if best > 0 else low
+        return low + (high - low) * max(score / best, 0.0) if best > 0 else low
 
     return _best_first([*known.values(), *(Hit(hit.id, estimate(hit.score)) for hit in unknown)])
 
