@@ -84,6 +84,25 @@ def test_every_sign_by_hand() -> None:
     )
 
 
+def test_the_first_five_cover_the_first_ten_together_and_those_below_are_not_read() -> None:
+    sand = [candidate(f"s{place}", "sand") for place in range(10)]
+    held = candidate("a", "An old lighthouse.")
+
+    def seen(place: int) -> tuple[float, float]:
+        ranked = [*sand[:place], held, *sand[place:]]
+        found = confidence.signs(asked("lighthouse"), lists({}), ranked, Frequencies(2000))
+        return found["covered"], found["together"]
+
+    assert [seen(place) for place in (4, 5, 9, 10)] == [(1, 1), (0, 1), (0, 1), (0, 0)]
+
+
+def test_a_word_that_no_memory_holds_is_the_hardest_to_reach_and_no_words_are_not_rare() -> None:
+    found = confidence.signs(asked("zeppelin"), lists({"a": 3.0}), [], Frequencies(2000))
+    assert found["by_words"] == pytest.approx(3.0 / (2.2 * inverse(2000, 0)))
+    found = confidence.signs(asked("what"), lists({"a": 3.0}), [], Frequencies(2000))
+    assert (found["by_words"], found["rarest"], found["rarity"]) == (0, 0, 0)
+
+
 def test_a_named_time_is_no_word_to_find_but_a_nearness() -> None:
     window = TimeWindow(NOW - timedelta(days=14), NOW - timedelta(days=7), "last week")
     question = asked("painted", "last", "week", window=window)
@@ -121,6 +140,7 @@ def test_only_the_best_passage_of_a_long_memory_is_read() -> None:
     frequencies = Frequencies(2000)
     found = confidence.signs(asked("lighthouse"), lists({}), [late], frequencies)
     assert found["covered"] == 0.0
+    assert confidence.signs(asked("mill"), lists({}), [late], frequencies)["covered"] == 0.0, "nor what follows it"
     assert confidence.signs(asked("lighthouse"), lists({}), [late._replace(passage=None)], frequencies)["covered"] == 1
 
 

@@ -21,6 +21,8 @@ def candidates(*ids: str) -> list[Candidate]:
         (["a", "b", "c"], ["a", "b", "x"], True, True),
         (["a", "b", "c"], ["a", "x", "y"], False, False),
         (["a", "b", "c", "d"], ["d", "x", "y", "a"], False, False),
+        (["a", "b", "c", "d", "e"], ["d", "e", "x"], False, False),
+        (["d", "e", "x"], ["a", "b", "c", "d", "e"], False, False),
         ([], ["a"], False, False),
     ],
 )
@@ -54,6 +56,13 @@ def test_zscore_lets_the_first_stage_keep_its_say() -> None:
     near = {"a": 0.50, "b": 0.52, "c": 0.51, "d": -5.0}
     assert [one.id for one in reorder(candidates("a", "b", "c", "d"), near, blend="replace")] == ["b", "c", "a", "d"]
     assert [one.id for one in reorder(candidates("a", "b", "c", "d"), near, blend="zscore")] == ["a", "b", "c", "d"]
+    # Of four places each is 0.9 of a deviation from the next: a verdict that stands out more than that moves a memory.
+    sure = {"a": 0.0, "b": 0.0, "c": 0.0, "d": 1.0}
+    for shift in (0.0, 100.0):
+        judged = {id: score + shift for id, score in sure.items()}
+        assert [one.id for one in reorder(candidates("a", "b", "c", "d"), judged, blend="zscore")] == list("adbc")
+    level = dict.fromkeys("abcd", 0.7)
+    assert [one.id for one in reorder(candidates("d", "c", "b", "a"), level, blend="zscore")] == list("dcba")
 
 
 def test_no_judgement_changes_nothing() -> None:
