@@ -200,6 +200,7 @@ def test_aliases_expand_terms_only() -> None:
     assert read('"db disk"') == '"db disk"'
     assert read("db*") == "db*"
     assert read("disk -k8s") == "disk NOT k8s"
+    assert read("k8s -disk") == "(k8s OR kubernetes) NOT disk"
     assert read("two words") == "two OR words"
     assert ask("k8s", aliases=aliases).aliases == (("k8s", "kubernetes"), ("db", "database"), ("db", "data base"))
 

@@ -51,6 +51,7 @@ def test_a_long_prompt_costs_no_more_than_the_words_that_are_searched_for() -> N
         ("moviee", "movie", 1.0),
         ("mobie", "movie", 0.1),
         ("movise", "movie", 0.1),
+        ("moviex", "movie", 0.1),
         ("omvie", "movie", 0.1),
         ("ovie", "movie", 0.1),
         ("novie", "movie", 0.01),

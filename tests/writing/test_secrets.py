@@ -102,6 +102,13 @@ def test_each_kind_is_found_and_hidden(kind: str, frame: str) -> None:
             assert secret[hidden.start : hidden.end] not in clean
 
 
+def test_all_that_was_found_is_hidden_in_order_and_told_sorted() -> None:
+    card, key = "4012 8888 8888 1881", "AKIA" + chars("a", 16, string.ascii_uppercase)
+    text, kinds = redact(f"pay {card} with {key}.")
+    assert text == "pay [REDACTED:card-number] with [REDACTED:aws-access-key]."
+    assert kinds == ("aws-access-key", "card-number")
+
+
 def test_what_is_redacted_is_clean_and_stays_as_it_is() -> None:
     for secrets in examples().values():
         clean, _ = redact(" and ".join(secrets))
@@ -130,6 +137,8 @@ ORDINARY = [
     "id 550e8400-e29b-41d4-a716-446655440000",
     "Order 1234567890123456 shipped",
     "Order 4012888888881882 shipped",
+    "pay with the test card 4111 1111 1111 1111",
+    "the header is Bearer 000000000000000000000a0000 in the docs",
     "call 0049 89 1234567 or 555-0123",
     "sk-learn and sk-image are imported",
     "see the key-value store for the key- prefix",

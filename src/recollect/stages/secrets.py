@@ -73,7 +73,7 @@ def _real_password(value: str) -> bool:
 def _luhn(value: str) -> bool:
     """The check digit of payment cards."""
     digits = [int(c) for c in value if c.isdigit()]
-    if not 13 <= len(digits) <= 19 or len(set(digits)) < 3:
+    if len(set(digits)) < 3:  # made up
         return False
     doubled = [d if place % 2 == 0 else sum(divmod(2 * d, 10)) for place, d in enumerate(reversed(digits))]
     return sum(doubled) % 10 == 0
