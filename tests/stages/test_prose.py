@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.domain.question import Filter
 from recollect.stages.parse import MAX_PROSE, unparse
@@ -67,13 +69,29 @@ def test_the_ends_of_a_text_are_whole_words() -> None:
     assert len(ends("x" * 1000, 60)) <= 60
 
 
-@pytest.mark.parametrize("prompt", ["thanks!", "ok, do it", "Yes please", "go ahead", "ja, mach das", "no wait", "?"])
+@given(st.text("ab \n", max_size=80), st.integers(20, 60))
+def test_both_ends_are_the_texts_own_and_cut_between_words_where_there_are_any(text: str, most: int) -> None:
+    cut = ends(text, most)
+    if len(text) <= most:
+        assert cut == text
+        return
+    head, _, tail = cut.partition("\n…\n")
+    half = (most - 3) // 2
+    assert text.startswith(head) and text.endswith(tail)
+    assert half // 2 < len(head) <= half and half // 2 < len(tail) <= half
+    assert len(head) == half or (text[len(head)].isspace() and not text[len(head) + 1 : half].count(" "))
+    assert len(tail) == half or (text[-len(tail) - 1].isspace() and not text[-half : -len(tail) - 1].count(" "))
+
+
+@pytest.mark.parametrize(
+    "prompt", ["thanks!", "ok, do it", "Yes please", "go ahead", "ja, mach das", "no wait", "?", "b"]
+)
 def test_who_only_nods_asks_nothing(prompt: str) -> None:
     assert says_nothing(ask(prompt, prose=True).words)
 
 
 @pytest.mark.parametrize(
-    "prompt", ["ok, run the migration", "thanks, now deploy", "stop the worker", "Danke für den Fix"]
+    "prompt", ["ok, run the migration", "thanks, now deploy", "stop the worker", "Danke für den Fix", "db", "水"]
 )
 def test_who_names_a_thing_asks_for_it(prompt: str) -> None:
     assert not says_nothing(ask(prompt, prose=True).words)
