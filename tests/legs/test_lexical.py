@@ -1,0 +1,43 @@
+"""The lexical leg by itself: what its options do to the order, and what it tells the stages behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.legs.lexical import lexical
+from recollect.ports import TextIndex
+from tests.stages.asking import ask
+from tests.world import World
+
+
+@pytest.fixture
+def index() -> TextIndex:
+    world = World(embedder=None)
+    world.remember("mill", "mill red")
+    world.remember("boat", "boat red")
+    world.remember("ship", "ship red")
+    assert world.store.text is not None
+    return world.store.text
+
+
+def test_a_word_said_twice_counts_twice_where_it_is_wanted(index: TextIndex) -> None:
+    question = ask("boat mill mill", aliases={"boat": "ship"})
+    once = {hit.id: hit.score for hit in lexical(index, question).hits}
+    twice = {hit.id: hit.score for hit in lexical(index, question, repeats=True).hits}
+    assert once == pytest.approx(dict.fromkeys(("boat", "mill", "ship"), once["boat"]))
+    assert twice == pytest.approx({**once, "mill": 2 * once["mill"]}), "an alias, which nobody said, counts once"
+
+
+def test_how_rare_words_are_is_told_in_small_letters_and_of_those_asked_first(index: TextIndex) -> None:
+    found = lexical(index, ask("Mill RED"))
+    assert (found.frequencies.documents, dict(found.frequencies.of)) == (3, {"mill": 1, "red": 3})
+    rungs = ("initial", "strongest_term")
+    missed = lexical(index, ask("mill AND boat"), rungs=rungs)
+    assert [hit.id for hit in missed.hits] == ["mill"]
+    assert dict(missed.frequencies.of) == {"mill": 1, "boat": 1}
+
+
+def test_memories_with_all_words_stand_above_those_with_any_and_once(index: TextIndex) -> None:
+    found = lexical(index, ask("red boat"), match="all-then-any")
+    assert [hit.id for hit in found.hits] == ["boat", "mill", "ship"]
+    assert [hit.id for hit in lexical(index, ask("red boat"), match="all-then-any", limit=2).hits] == ["boat", "mill"]
