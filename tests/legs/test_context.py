@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from recollect.domain.memory import Scope
+from recollect.domain.query import Term
 from recollect.domain.question import Filter, Question, TimeWindow
 from recollect.domain.ranking import Passage
 from recollect.domain.subjects import fold, subject
 from recollect.encoders.fake import FakeEmbedder
+from recollect.legs.context import NEIGHBOUR_TOKENS, in_context
 from recollect.legs.lexical import lexical
 from recollect.stages.concepts import concepts
 from recollect.stages.parse import parse
@@ -236,3 +238,28 @@ def test_a_question_is_asked_as_of_its_date() -> None:
     world.remember("later", "the plan was cancelled", days=-30)
     assert ids(world.ask("balanced", "plan")) == ["then"]
     assert set(ids(world.ask("importance-prior", "plan"))) == {"then", "later"}
+
+
+def test_a_turn_lends_its_words_by_the_weights_of_the_places_and_long_ones_less() -> None:
+    world = World(embedder=None)
+    conversation(world, "hm", "well", "the roof leaks", "I see", "oh")
+    world.remember("fact", "a roof")
+    index, links = world.store.text, world.store.links
+    assert index is not None and links is not None
+    alone = index.match(Term("roof"), Filter(), 10)
+    mixed = in_context(alone, links, before=(0.5, 0.3), after=(0.25,))
+    assert dict(zip(mixed.ids, mixed.counts.sum(axis=(1, 2)).tolist())) == pytest.approx(
+        {"fact": 1.0, "s1-1": 0.25, "s1-2": 1.0, "s1-3": 0.5, "s1-4": 0.3}
+    )
+    # Whoever takes part is as much longer as a full neighbourhood makes it; of newcomers only the average is known.
+    own, added = dict(zip(alone.ids, alone.lengths.tolist())), NEIGHBOUR_TOKENS * (0.5 + 0.3 + 0.25)
+    newcomers = dict.fromkeys(("s1-1", "s1-3", "s1-4"), alone.average_length + added)
+    assert dict(zip(mixed.ids, mixed.lengths.tolist())) == pytest.approx(
+        {"fact": own["fact"], "s1-2": own["s1-2"] + added, **newcomers}
+    )
+    assert mixed.average_length == pytest.approx(alone.average_length + added)
+    conversation(world, "roof " + "word " * 39, "yes", session="s2")
+    longer = in_context(index.match(Term("roof"), Filter(), 10), links, before=(0.5,), after=())
+    assert dict(zip(longer.ids, longer.counts.sum(axis=(1, 2)).tolist()))["s2-1"] == pytest.approx(
+        0.5 * NEIGHBOUR_TOKENS / 40
+    )

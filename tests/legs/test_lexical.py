@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
 from recollect.legs.lexical import lexical
@@ -26,6 +28,13 @@ def test_a_word_said_twice_counts_twice_where_it_is_wanted(index: TextIndex) -> 
     twice = {hit.id: hit.score for hit in lexical(index, question, repeats=True).hits}
     assert once == pytest.approx(dict.fromkeys(("boat", "mill", "ship"), once["boat"]))
     assert twice == pytest.approx({**once, "mill": 2 * once["mill"]}), "an alias, which nobody said, counts once"
+
+
+def test_a_word_that_most_memories_hold_counts_next_to_nothing_or_by_its_rarity(index: TextIndex) -> None:
+    common = [hit.score for hit in lexical(index, ask("red")).hits]
+    assert common == pytest.approx([1e-6] * 3), "as in FTS5"
+    rare, often = (lexical(index, ask(word), idf="lucene").hits[0].score for word in ("mill", "red"))
+    assert rare == pytest.approx(log(1 + 2.5 / 1.5)) and often == pytest.approx(log(1 + 0.5 / 3.5))
 
 
 def test_how_rare_words_are_is_told_in_small_letters_and_of_those_asked_first(index: TextIndex) -> None:
