@@ -90,6 +90,19 @@ def test_repetitions_are_found_among_many_others(store: Store, put: Remember) ->
     assert sum(found) / len(found) >= 0.95
 
 
+@pytest.mark.covers("budget.dedup")
+@pytest.mark.parametrize("others", ["of other projects", "episodes"])
+def test_what_could_never_be_its_twin_does_not_hide_it(store: Store, put: Remember, others: str) -> None:
+    here, again = Scope(project="p"), "SQLite WAL mode matters"
+    stands = put("SQLite WAL is important", scope=here)
+    for number in range(45):
+        if others == "episodes":
+            put(again, type="episode", scope=here)
+        else:
+            put(again, scope=Scope(project=f"other{number}"))
+    assert put(again, scope=here).duplicate_of == stands.id
+
+
 def test_the_same_text_in_other_spacing_and_case_is_one(store: Store, put: Remember) -> None:
     put("x")
     assert put("  X ").action == "skipped"

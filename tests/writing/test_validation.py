@@ -139,7 +139,7 @@ def test_importance_may_be_a_word_and_high_counts_as_high() -> None:
 def test_any_word_is_a_type_in_lower_case() -> None:
     for given_type in ("lesson", "decision", "gotcha", "pattern", "preference", "fact", "episode"):
         assert made(type=given_type).type == given_type
-    assert made(type="Runbook-2").type == "runbook-2"
+    assert made(type=" Runbook-2 ").type == "runbook-2"
 
 
 def test_tags_are_trimmed_and_kept_once_in_order() -> None:
