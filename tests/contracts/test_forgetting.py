@@ -52,3 +52,10 @@ def test_an_older_version_stays_behind_the_newest_when_those_between_are_forgott
     supersede(store, *(note(id, f"the {name} of them") for id, name in zip("abcd", ("first", "next", "third", "last"))))
     assert forget(store, ["c", "b"]) == ["c", "b"]
     assert superseded(store) == [("d", "a")]
+
+
+def test_what_is_forgotten_together_leaves_every_chain_its_own(store: Store) -> None:
+    supersede(store, note("a", "we deploy on Fridays"), note("b", "on Mondays"), note("c", "whenever it is green"))
+    supersede(store, note("x", "lunch is at noon"), note("y", "it moved to one"), note("z", "everybody eats alone"))
+    assert forget(store, ["b", "y"]) == ["b", "y"]
+    assert sorted(superseded(store)) == [("c", "a"), ("z", "x")]

@@ -173,6 +173,17 @@ def test_what_means_the_same_is_linked_behind_the_older(store: Store, caplog: py
 
 
 @pytest.mark.covers("budget.dedup")
+def test_a_twin_is_found_in_its_own_place_whoever_else_is_near(store: Store) -> None:
+    here = Scope("team", project="p")
+    keep(store, *(f"User: note {number}" for number in range(6)), type="episode", scope=here)
+    keep(store, *(f"note {number}" for number in range(6)), scope=Scope("team", project="other"))
+    keep(store, "Postgres replication slots", scope=here, created_at=NOW + timedelta(days=1))
+    older, newer = keep(store, "SQLite WAL mode", "SQLite write-ahead logging", scope=here)
+    (merge,) = embed_backlog(store, Alike(), now=NOW, policy=POLICY).merged
+    assert (merge.kept, merge.merged) == (older, newer)
+
+
+@pytest.mark.covers("budget.dedup")
 def test_cosine_alone_never_merges(store: Store) -> None:
     keep(
         store,
