@@ -106,6 +106,12 @@ def test_a_poisoned_text_is_isolated_recorded_and_tried_again(
     assert found(store, embedder, TEXTS[9]) == "m011"
 
 
+def test_more_bad_texts_than_a_batch_do_not_hold_up_the_others(store: Store) -> None:
+    keep(store, *(f"poison {number}" for number in range(5)), *TEXTS)
+    report = embed_backlog(store, Choking("poison"), now=NOW, policy=PLAIN, batch=2)
+    assert report == EmbedReport(embedded=10, failed=5, remaining=5)
+
+
 def test_a_model_that_is_down_ends_the_run_and_blames_no_text(store: Store) -> None:
     keep(store, *TEXTS)
     report = embed_backlog(store, Choking(down=True), now=NOW, policy=PLAIN)
