@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from recollect.domain.subjects import fold, subject
 from recollect.encoders.fake import FakeEmbedder
 from recollect.legs.context import NEIGHBOUR_TOKENS, in_context
 from recollect.legs.lexical import lexical
+from recollect.ports import Matrix
 from recollect.stages.concepts import concepts
 from recollect.stages.parse import parse
 from recollect.stages.priors import role, speaker, temporal
@@ -81,6 +83,22 @@ def test_a_turn_is_embedded_with_what_was_said_before_it() -> None:
         "s1-0": View(f"[31 May 2026]\n{first}", by_user=False),
         "s1-1": View(f"[31 May 2026]\n{first}\n{second}", by_user=False),
     }
+
+
+@pytest.mark.covers("prior.sensitive")
+def test_what_is_sensitive_reaches_no_model_by_way_of_the_turn_after_it() -> None:
+    world, given = World(), list[str]()
+
+    class Listening(FakeEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> Matrix:
+            given.extend(texts)
+            return super().embed_documents(texts)
+
+    conversation(world, "how is she?")
+    conversation(world, "Emma is in hospital", "I see", session="s2", sensitive=True)
+    world.remember("s2-2", "and now?", type="episode", scope=Scope(session="s2"))
+    embed_backlog(world.store, Listening(), now=NOW, policy=WritePolicy())
+    assert given == ["how is she?", "and now?", "[31 May 2026]\nhow is she?", "[1 June 2026]\nand now?"]
 
 
 def test_the_vector_of_a_turn_is_the_mean_of_turn_and_view() -> None:
