@@ -6,6 +6,7 @@ from math import log
 
 import pytest
 
+from recollect.legs.found import depth
 from recollect.legs.lexical import lexical
 from recollect.ports import TextIndex
 from tests.stages.asking import ask
@@ -50,3 +51,10 @@ def test_memories_with_all_words_stand_above_those_with_any_and_once(index: Text
     found = lexical(index, ask("red boat"), match="all-then-any")
     assert [hit.id for hit in found.hits] == ["boat", "mill", "ship"]
     assert [hit.id for hit in lexical(index, ask("red boat"), match="all-then-any", limit=2).hits] == ["boat", "mill"]
+
+
+def test_a_leg_looks_as_deep_as_its_limit_and_as_the_question_needs() -> None:
+    question = ask("red", limit=5)
+    assert [depth(question, limit, factor) for limit, factor in ((20, 2.0), (20, 10.0), (None, 2.0), (20, None))] == [
+        20, 50, 10, 20,
+    ]  # fmt: skip
