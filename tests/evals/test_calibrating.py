@@ -33,15 +33,23 @@ def sample(count: int = 400, seed: int = 1, scopes: int = 4) -> calibrating.Samp
 
 
 def test_haystacks_are_borrowed_where_they_hold_no_evidence(tmp_path: Path) -> None:
-    corpus = [{"_id": f"d{place}", "text": f"text {place}"} for place in range(4)]
-    queries = [{"_id": f"q{place}", "text": f"question {place}"} for place in range(3)]
-    haystacks = [{"query": f"q{place}", "documents": [f"d{place}", "d3"]} for place in range(3)]
-    qrels = [("q0", "d0", 1), ("q1", "d1", 1), ("q2", "d3", 1)]
-    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, qrels, haystacks))
-    made = [one for one in contrasted(loaded) if one.kind == "unanswerable"]
+    corpus = [{"_id": f"d{place}", "text": f"text {place}"} for place in range(5)]
+    queries = [{"_id": f"q{place}", "text": f"question {place}"} for place in range(4)]
+    odd = {"_id": "q4", "text": "who juggles", "metadata": {"abstention": True}}
+    hay = {"q0": ["d0", "d3"], "q1": ["d1", "d3"], "q2": ["d2", "d3"], "q3": ["d4"], "q4": ["d0"]}
+    haystacks = [{"query": query, "documents": documents} for query, documents in hay.items()]
+    qrels = [("q0", "d0", 1), ("q1", "d1", 1), ("q2", "d3", 1), ("q3", "d4", 1)]
+    found = contrasted(datasets.load(write_set(tmp_path / "set", corpus, [*queries, odd], qrels, haystacks)))
+    assert [(one.id, one.text) for one in found if one.kind == "counted"] == [
+        (f"q{place}", f"question {place}") for place in range(4)
+    ]
+    made = [one for one in found if one.kind == "unanswerable"]
     assert [(one.text, sorted(one.candidates or ())) for one in made] == [
         ("question 0", ["d1", "d3"]), ("question 0", ["d2", "d3"]),
-        ("question 1", ["d2", "d3"]), ("question 1", ["d0", "d3"]),
+        ("question 1", ["d2", "d3"]), ("question 1", ["d4"]),
+        ("question 2", ["d4"]),
+        ("question 3", ["d0", "d3"]), ("question 3", ["d1", "d3"]),
+        ("who juggles", ["d0"]),
     ]  # fmt: skip
     assert all(not one.relevant for one in made)
 
@@ -72,6 +80,7 @@ def test_a_second_round_asks_a_further_conversation(tmp_path: Path) -> None:
     assert [(one.id, one.text, one.namespace) for one in found] == [
         ("swapped:q1", "What did Cleo say?", "c2"), ("swapped2:q1", "What did Eve say?", "c3"),
     ]  # fmt: skip
+    assert [one.id for one in contrasted(loaded)] == ["q1", "swapped:q1", "swapped2:q1"]
 
 
 def test_the_fit_finds_the_sign_that_tells_and_leaves_the_others() -> None:

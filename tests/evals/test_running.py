@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from recollect.domain.errors import InvalidInput
@@ -228,7 +229,9 @@ def test_the_abstention_curve() -> None:
     assert found["injected_at"] == {"0.9": 0.5, "0.95": 0.75, "0.97": 0.75, "0.99": 0.75, "1": 0.75}
     assert found["curve"][0] == [0.0, 0.0] and found["curve"][100] == [1.0, 0.75] and len(found["curve"]) == 101
     assert found["auc"] == pytest.approx((10 + 9 + 8 + 1) / 40)
-    assert abstention.curve(answerable, []) is None
+    assert abstention.curve(answerable, []) is None and abstention.curve([], unanswerable) is None
+    assert abstention.injected_at([0.5], [0.5, 0.4], 1.0) == 0.5, "a tie is let in"
+    assert abstention.auc([0.5], [0.5]) == 0.5, "and counts half"
 
 
 def test_without_confidence_the_best_score_stands_in() -> None:
@@ -252,3 +255,10 @@ def test_systems_by_name_path_and_options(tmp_path: Path) -> None:
 def test_results_become_plain_json(bench: Bench) -> None:
     found = plain({"a": (1, 0.123456789), "b": significance.Estimate(1.0, 0.5, 2.0), "c": None, "d": True})
     assert found == {"a": [1, 0.12346], "b": {"mean": 1.0, "low": 0.5, "high": 2.0}, "c": None, "d": True}
+
+
+def test_resamples_are_the_same_however_many_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(8.0).reshape(4, 2)
+    whole = significance.resampled_means(values, seed=1, resamples=7)
+    monkeypatch.setattr(significance, "CELLS_AT_ONCE", 3 * len(values))
+    assert whole.shape == (7, 2) and (significance.resampled_means(values, seed=1, resamples=7) == whole).all()

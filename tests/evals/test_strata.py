@@ -15,7 +15,7 @@ import pytest
 import recollect
 from recollect.domain.errors import ModelUnavailable
 from recollect.engine import Engine
-from recollect.evals import paraphrasing
+from recollect.evals import paraphrasing, strata
 from recollect.evals.strata import Made, build
 from recollect.evals.typos import misspelt
 from recollect.settings import Settings
@@ -44,6 +44,11 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def made(engine: Engine, **more: Any) -> list[Made]:
     return build(engine.store, **{"per_stratum": 10, "seed": 1, "namespace": "default", **more})
+
+
+def test_every_memory_is_read_page_by_page(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strata, "PAGE", 3)
+    assert len({one.id for one in strata.memories(engine.store, "default")}) == len(TEXTS) + 1
 
 
 def of(found: list[Made], stratum: str) -> list[Made]:
