@@ -244,3 +244,5 @@ def test_an_empty_store_takes_tombstones_over(store: Store) -> None:
     put(store, note("x", "also forgotten"))
     store.records.write([Erase("x")])
     assert len(store.care.graves().hashes) == 2 and store.care.check() == []
+    store.care.bury(other.care.graves())
+    assert len(store.care.graves().hashes) == 2, "what was forgotten here stays so"
