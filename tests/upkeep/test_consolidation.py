@@ -101,6 +101,18 @@ def test_lookalikes_places_episodes_and_secrecy_are_kept_apart(store: Store) -> 
     assert report.examined == 7
 
 
+@pytest.mark.covers("prior.sensitive")
+def test_what_is_sensitive_is_compared_by_words_alone(store: Store) -> None:
+    pair = ("Configure the gateway before the cutover", "Configuration of the gateway before the cutover")
+    embedder = Choking()
+    keep(store, *pair, sensitive=True)
+    consolidate(store, embedder, now=LATER)
+    assert embedder.calls == 0
+    keep(store, *pair)
+    consolidate(store, embedder, now=LATER)
+    assert embedder.calls == 1, "others are shown to the model"
+
+
 def test_long_texts_are_merged_when_they_are_the_same(store: Store) -> None:
     long = "A long page. " * 1000
     keep(store, long, long + "\n", long + "And a word.")
