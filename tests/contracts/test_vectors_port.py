@@ -256,6 +256,7 @@ def test_sensitive_memories_are_never_embedded(store: Store, vectors: VectorInde
     store.records.write(
         [Put(note("b", sensitive=True), expected_version=1), Put(note("c"), expected_version=1)],
     )
+    store.records.write([Put(note("a", "changed", sensitive=True), expected_version=1)])
     assert found(vectors) == []
     assert store.records.recent(ALL, 10, embedded=True) == []
     assert vectors.missing("model", 10) == [pending(note("c"))]
