@@ -56,6 +56,7 @@ def test_each_rung_loosens(name: str, query: str | None) -> None:
 def test_the_sanitised_form_has_no_stop_words_operators_or_capitals() -> None:
     assert rung("refreshed_sanitised", '"What is" the WAL-Mode AND (C++ OR "D E")') == "wal OR mode OR c OR d OR e"
     assert sanitised(ask("what is it")) == ("what", "is", "it")
+    assert sanitised(ask("ΜΑ\u03aa\u0301ΟΥ")) == ("μα\u0390ου",), "a letter keeps its accent in small letters too"
 
 
 @pytest.mark.covers("ladder.rungs")

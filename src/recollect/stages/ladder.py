@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from recollect.domain.query import And, Node, Not, Or, Phrase, Term, Unit
 from recollect.domain.question import Question
+from recollect.stages.cleaning import clean
 from recollect.stages.lexing import pieces
 from recollect.stages.parse import MAX_WORDS, expand, join
 from recollect.stages.stopwords import is_stop_word
@@ -104,7 +105,8 @@ def strongest(words: Sequence[str], frequencies: Mapping[str, int]) -> str | Non
 
 def sanitised(question: Question) -> tuple[str, ...]:
     """The plain words of a question: letters and digits only, lower-cased, distinct, without stop words if any stay."""
-    split = [piece for word in question.words for piece in pieces(word)]
+    # Lower-casing can part a letter from its accent (Greek U+03AA U+0301): a word is not cut there.
+    split = [piece for word in question.words for piece in pieces(clean(word))]
     distinct = list(dict.fromkeys(split))
     return tuple([word for word in distinct if not is_stop_word(word)] or distinct)[:MAX_WORDS]
 
