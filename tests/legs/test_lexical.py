@@ -34,6 +34,11 @@ def test_a_word_said_twice_counts_twice_where_it_is_wanted(index: TextIndex) -> 
 def test_a_word_that_most_memories_hold_counts_next_to_nothing_or_by_its_rarity(index: TextIndex) -> None:
     common = [hit.score for hit in lexical(index, ask("red")).hits]
     assert common == pytest.approx([1e-6] * 3), "as in FTS5"
+    half = World(embedder=None)
+    half.remember("mill", "mill red")
+    half.remember("boat", "boat red")
+    assert half.store.text is not None
+    assert lexical(half.store.text, ask("mill")).hits[0].score == pytest.approx(1e-6), "half of them are most"
     rare, often = (lexical(index, ask(word), idf="lucene").hits[0].score for word in ("mill", "red"))
     assert rare == pytest.approx(log(1 + 2.5 / 1.5)) and often == pytest.approx(log(1 + 0.5 / 3.5))
 
