@@ -130,7 +130,8 @@ def test_letter_case_makes_no_second_fact() -> None:
 
 @pytest.mark.covers("budget.distinct")
 def test_what_stands_below_those_considered_follows_once_and_unread() -> None:
-    every = [candidate(id, "the same words again") for id in "abcd"]
+    texts = {"a": "the same words", "b": "the same words", "c": "lunch is at noon", "d": "the same words"}
+    every = [candidate(id, text) for id, text in texts.items()]
     assert [one.id for one in distinct(every, pool(), QUESTION, considered=2)[0]] == ["a", "c", "d"]
 
 
