@@ -69,18 +69,18 @@ def test_the_ends_of_a_text_are_whole_words() -> None:
     assert len(ends("x" * 1000, 60)) <= 60
 
 
-@given(st.text("ab \n", max_size=80), st.integers(20, 60))
+@given(st.text("abcdef \n", min_size=61, max_size=90), st.integers(20, 60))
 def test_both_ends_are_the_texts_own_and_cut_between_words_where_there_are_any(text: str, most: int) -> None:
-    cut = ends(text, most)
-    if len(text) <= most:
-        assert cut == text
-        return
-    head, _, tail = cut.partition("\n…\n")
+    assert ends(text, len(text)) == text
+    head, _, tail = ends(text, most).partition("\n…\n")
     half = (most - 3) // 2
     assert text.startswith(head) and text.endswith(tail)
     assert half // 2 < len(head) <= half and half // 2 < len(tail) <= half
-    assert len(head) == half or (text[len(head)].isspace() and not text[len(head) + 1 : half].count(" "))
-    assert len(tail) == half or (text[-len(tail) - 1].isspace() and not text[-half : -len(tail) - 1].count(" "))
+    for end, rest in ((head, text[len(head) : half]), (tail[::-1], text[-half : -len(tail)][::-1])):
+        if rest:
+            assert rest[0].isspace() and not any(sign.isspace() for sign in rest[1:]), "as far as whole words go"
+        else:
+            assert not any(sign.isspace() for sign in end[half // 2 + 1 :]), "there is no place to cut"
 
 
 @pytest.mark.parametrize(
