@@ -50,6 +50,17 @@ def test_a_subject_that_many_share_says_less() -> None:
     assert [hit.score for hit in hits] == pytest.approx([1, 0.5**0.5, 0.5**0.5])
 
 
+def test_a_subject_counts_by_how_much_of_the_question_it_is() -> None:
+    tower, word, stop = (
+        Memory(id, "text", metadata={"title": title})
+        for id, title in {"a": "The Eiffel Tower", "b": "Built", "c": "Who"}.items()
+    )
+    hits = subject(pool_of(tower, word, stop), QUESTION, share=0.8)  # of built, eiffel and tower: 2.4 words
+    assert dict(hit[:2] for hit in hits) == pytest.approx({"a": 2 / 2.4, "b": 1 / 2.4, "c": 1 / 2.4})
+    assert {hit.score for hit in subject(pool_of(tower, word), QUESTION, share=0.3)} == {1.0}
+    assert [hit.score for hit in subject(pool_of(stop), Question("who", NOW), share=1.0)] == [1.0]
+
+
 def test_ties_go_by_id_whatever_the_order_of_the_pool() -> None:
     old, new = NOW - timedelta(days=9), NOW
     memories = [

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import sqrt
+from typing import Annotated
 
+from recollect.domain.profile import Range
 from recollect.domain.question import Question
 from recollect.domain.ranking import Hit
 from recollect.domain.recall import Pool
-from recollect.domain.subjects import fold, titles
+from recollect.domain.subjects import Words, fold, titles
 from recollect.domain.subjects import subject as subject_of
 from recollect.stages.concepts import mentions
 from recollect.stages.confidence import content_words, held_words
 from recollect.stages.priors import Moment
+from recollect.stages.stopwords import is_stop_word
 
 Signal = Callable[..., tuple[Hit, ...]]
 
@@ -55,12 +58,23 @@ def access(pool: Pool, question: Question) -> tuple[Hit, ...]:
     return _best_first(Hit(memory.id, float(memory.access_count)) for memory in pool.memories.values())
 
 
-def subject(pool: Pool, question: Question) -> tuple[Hit, ...]:
-    """Memories whose subject the question names: 1/√n where n candidates share it."""
+def subject(pool: Pool, question: Question, *, share: Annotated[float, Range(0, 1)] = 0.0) -> tuple[Hit, ...]:
+    """Memories whose subject the question names: 1/√n where n candidates share it, and less in proportion where its
+    name is less than this `share` of the question's words: there it may stand by chance."""
     asked = fold(question.text)
     named = {id: about for id, one in pool.memories.items() if mentions(asked, about := subject_of(one))}
     sharing = Counter(named.values())
-    return _best_first(Hit(id, 1 / sqrt(sharing[about])) for id, about in named.items())
+    least = share * _telling(asked)
+
+    def worth(about: Words) -> float:
+        return min(1.0, _telling(about) / least) if least else 1.0
+
+    return _best_first(Hit(id, worth(about) / sqrt(sharing[about])) for id, about in named.items())
+
+
+def _telling(words: Words) -> int:
+    """How many different words these are, stop words only where there are no others."""
+    return len({word for word in words if not is_stop_word(word)} or set(words))
 
 
 def headings(pool: Pool, question: Question) -> tuple[Hit, ...]:
