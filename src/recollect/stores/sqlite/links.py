@@ -33,8 +33,8 @@ _SIDE = """(
     )
 )"""
 AROUND = f"""
-SELECT t.id, {_SIDE.format(side="<", bound="<=", way="DESC", most="?2")},
-{_SIDE.format(side=">", bound=">=", way="ASC", most="?3")}
+SELECT json_group_array(json_array(t.id, json({_SIDE.format(side="<", bound="<=", way="DESC", most="?2")}),
+json({_SIDE.format(side=">", bound=">=", way="ASC", most="?3")})))
 FROM json_each(?1) j CROSS JOIN memories t ON t.id = j.value WHERE {is_turn("t")}
 """
 
@@ -59,9 +59,9 @@ class SqliteLinks:
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
         found: dict[str, list[tuple[int, str]]] = {}
         with self._readers.borrow() as connection:
-            turns = rows(connection, AROUND, (json.dumps(list(ids)), max(before, 0), max(after, 0)))
-        for id, *sides in turns:
-            earlier, later = (list[str](json.loads(side)) for side in sides)
+            told = one(connection, AROUND, (json.dumps(list(ids)), max(before, 0), max(after, 0)))
+        turns: list[tuple[str, list[str], list[str]]] = json.loads(told)
+        for id, earlier, later in turns:
             around = [(-place, other) for place, other in enumerate(earlier, start=1)][::-1]
             around += enumerate(later, start=1)
             if around:
