@@ -149,6 +149,14 @@ def test_a_short_memory_is_read_whole_whatever_its_best_passage() -> None:
     assert confidence.signs(asked("lighthouse"), lists({}), [turn], Frequencies(2000))["covered"] == 1
 
 
+def test_tags_and_the_titles_over_a_section_hold_words_too() -> None:
+    above = {"headings": ["Timeouts", "Pool"], "front_matter": {"title": "Clients"}, "path": "docs/advanced.md"}
+    section = Memory("a", "How long to wait for a connection.", tags=("network",), metadata=above)
+    question = asked("timeouts", "pool", "clients", "advanced", "network", "connection")
+    found = confidence.signs(question, lists({"a": 1.0}), [Candidate(section, 1.0)], Frequencies())
+    assert found["covered"] == 1
+
+
 def test_a_small_store_does_not_make_its_words_worthless() -> None:
     found = confidence.signs(
         asked("database", "production"), lists({"a": 1.0}), [candidate("a", "production")],

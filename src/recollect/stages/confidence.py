@@ -18,6 +18,7 @@ from recollect.domain.question import Question
 from recollect.domain.ranking import RankedList
 from recollect.domain.recall import Candidate, Dropped
 from recollect.domain.scripts import has_unspaced, pieces_of
+from recollect.domain.subjects import titles
 from recollect.stages.lexing import humps
 from recollect.stages.priors import nearness
 from recollect.stages.stopwords import is_stop_word
@@ -247,8 +248,8 @@ def _in_time(question: Question, candidates: Sequence[Candidate]) -> float:
 def _text(candidate: Candidate) -> str:
     content, passage = candidate.memory.content, candidate.passage
     start = passage.start if passage is not None and len(content) > MAX_CHARACTERS else 0
-    # Tags are searched like the text, so they hold words as it does.
-    text = " ".join((content[start : start + MAX_CHARACTERS], *candidate.memory.tags))
+    # Tags are searched like the text, and titles over a section are ranked by: they hold words as the text does.
+    text = " ".join((content[start : start + MAX_CHARACTERS], titles(candidate.memory), *candidate.memory.tags))
     return " ".join((text, *humps(text)))
 
 
