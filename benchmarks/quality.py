@@ -124,10 +124,9 @@ def page(documents: Sequence[Mapping[str, Any]]) -> str:
             table.append(_row(name, measure, ours["data"]["counted"], *legs, *best, ours["sample"], *seeds))
             cut = measure.partition("@")[2]
             for path, one in ours["ablation"].items():
-                gone = one["without"][measure]
-                ablated.append(
-                    _row(name, measure, path, _signed(gone), one["only_with"][cut], one["only_without"][cut])
-                )
+                gone, alone, shadowed = one["without"][measure], one["only_with"][cut], one["only_without"][cut]
+                if gone["mean"] or alone or shadowed:
+                    ablated.append(_row(name, measure, path, _signed(gone), alone, shadowed))
         clean, wrong = (ours["typos"][kind][TYPO_MEASURE] for kind in ("clean", "means"))
         typos.append(_row(name, f"{clean:.3f}", f"{wrong:.3f}", f"{100 * wrong / clean:.0f} %" if clean else ""))
     return TEXT.format(systems="\n".join(table), lists="\n".join(ablated), typos="\n".join(typos))
@@ -172,7 +171,7 @@ questions, evenly spread (`--sample`), as many as the column before them says.
 ## What each list is good for
 
 `balanced` with one list left out: the change of the measure, how many relevant memories are within the cut-off only
-because of the list, and how many only without it.
+because of the list, and how many only without it. A list that changes nothing on a set is not told there.
 
 {lists}
 
