@@ -469,7 +469,7 @@ class Engine(AbstractContextManager["Engine"]):
         with self._touching:
             if ids and len(self._touches) < TOUCHES_AT_ONCE:
                 self._touches.append(Touch(tuple(ids), at, count=1 if explicit else 0))
-        self._worker.wake()
+                self._worker.wake()
 
     def _flush_touches(self) -> int:
         with self._touching:

@@ -38,7 +38,6 @@ def supersedes(store: Store) -> list[tuple[str, str]]:
     return [(link.source, link.target) for link in store.links.links(ids) if link.type == "supersedes"]
 
 
-@pytest.mark.covers("more.late-embedding")
 def test_a_backlog_is_counted_only_for_those_who_are_told(store: Store) -> None:
     keep(store, "one", "two")
     counted: list[str] = []
@@ -54,6 +53,7 @@ def test_a_backlog_is_counted_only_for_those_who_are_told(store: Store) -> None:
     assert counted.count("progress") == 1, "for what remains"
 
 
+@pytest.mark.covers("more.late-embedding")
 def test_a_write_is_findable_by_words_at_once_and_by_meaning_after_upkeep(store: Store) -> None:
     embedder = FakeEmbedder()
     remember(store, Draft("Checkpoints stall"), id="m1", now=NOW, policy=POLICY)
