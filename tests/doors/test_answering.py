@@ -115,6 +115,7 @@ def test_a_model_answers_with_the_memories_it_names(memory: Engine) -> None:
     assert answer.method == "model"
     assert [one.number for one in answer.citations] == [1]
     document = json.loads(seen[0].partition("\n\n")[2])
+    assert list(document) == ["memories", "question"], "small models answer what they read last"
     assert document["question"] == "Who owns the billing service?"
     assert memory.get(answer.citations[0].id).content == document["memories"][0]["text"]
 
@@ -137,6 +138,15 @@ def test_a_model_that_cites_nothing_is_not_believed(memory: Engine, reply: str) 
     assert answer.method == "extractive"
     assert answer.found
     assert "cited nothing" in answer.notes[0]
+
+
+@pytest.mark.parametrize("reply", ["[1]", " [1], [2].\n", "([1])"])
+def test_numbers_without_a_word_are_no_answer(memory: Engine, reply: str) -> None:
+    answer = answered(ask(memory, "Who owns the billing service?", complete=lambda _: reply))
+    assert (answer.found, answer.method) == (True, "extractive")
+    assert "nothing but numbers" in answer.notes[0]
+    short = answered(ask(memory, "Who owns the billing service?", complete=lambda _: "45 [1]"))
+    assert (short.text, short.method) == ("45 [1]", "model")
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("down"), TimeoutError("late"), ValueError("odd")])

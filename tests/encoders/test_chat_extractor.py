@@ -88,10 +88,22 @@ def test_the_endpoint_is_asked_in_the_openai_shape_and_the_text_cannot_leave_its
         extractor.extract("long " * LONGEST_TEXT)
     first, second = server.payloads
     assert (first["model"], first["temperature"]) == ("small", 0)
-    assert [message["role"] for message in first["messages"]] == ["system", "user"]
-    assert json.loads(first["messages"][1]["content"]) == {"note": hostile}
-    assert hostile not in first["messages"][0]["content"]
-    assert len(json.loads(second["messages"][1]["content"])["note"]) == LONGEST_TEXT
+    *before, asked = first["messages"]
+    assert (before[0]["role"], asked["role"]) == ("system", "user")
+    assert json.loads(asked["content"]) == {"note": hostile}
+    assert hostile not in json.dumps(before)
+    assert len(json.loads(second["messages"][-1]["content"])["note"]) == LONGEST_TEXT
     assert server.headers[0]["Authorization"] == "Bearer secret-key"
     assert "secret" not in extractor.id + repr(extractor)
     assert extractor.id == f"concepts:small@{server.url.split('/')[2]}"
+
+
+def test_the_model_is_shown_worked_examples_that_are_right_by_our_own_rules() -> None:
+    with chat_server(lambda _: names("")) as server:
+        ChatExtractor(Chat(server.url, "", "small")).extract(TEXT)
+    system, *turns, _ = server.payloads[0]["messages"]
+    assert "Ana" not in system["content"], "small models answer with the names that the task holds"
+    assert [turn["role"] for turn in turns] == ["user", "assistant"] * (len(turns) // 2) != []
+    for asked, said in zip(turns[::2], turns[1::2], strict=True):
+        text, answer = json.loads(asked["content"])["note"], json.loads(said["content"])
+        assert shown(text, marked(text, said["content"])) == (answer["about"], answer["names"])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from recollect.domain.errors import ModelUnavailable
 from recollect.encoders.endpoint import Endpoint
 
 MOST_CHARACTERS = 100_000
+
+Example: TypeAlias = tuple[str, str]
+"""A prompt and the answer that is wanted."""
 
 
 class Chat:
@@ -22,15 +26,20 @@ class Chat:
         """Model and server: what may be shown."""
         return self._endpoint.serving(self._model)
 
-    def ask(self, prompt: str, *, task: str = "", seconds: float, attempts: int = 2) -> str:
+    def ask(
+        self, prompt: str, *, task: str = "", examples: Sequence[Example] = (), seconds: float, attempts: int = 2
+    ) -> str:
         """The answer to one prompt. Timeout when the time is up, ModelUnavailable for every other failure."""
-        return self._endpoint.ask(completion(self._model, prompt, task), said, seconds, attempts)
+        return self._endpoint.ask(completion(self._model, prompt, task, examples), said, seconds, attempts)
 
 
-def completion(model: str, prompt: str, task: str = "") -> dict[str, Any]:
-    """What is sent for the answer to one prompt."""
-    messages = [{"role": "system", "content": task}] if task else []
-    return {"model": model, "messages": [*messages, {"role": "user", "content": prompt}], "temperature": 0}
+def completion(model: str, prompt: str, task: str = "", examples: Sequence[Example] = ()) -> dict[str, Any]:
+    """What is sent for the answer to one prompt; examples go before it as if they had been asked and answered."""
+    turns = [("system", task)] if task else []
+    for asked, answered in examples:
+        turns += [("user", asked), ("assistant", answered)]
+    messages = [{"role": role, "content": content} for role, content in [*turns, ("user", prompt)]]
+    return {"model": model, "messages": messages, "temperature": 0}
 
 
 def said(answer: Any) -> str:
