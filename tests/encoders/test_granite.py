@@ -104,7 +104,7 @@ def spelt_out(t: dict[str, np.ndarray], ids: list[int]) -> list[list[float]]:
 
 def test_the_written_file_computes_roberta(tmp_path: Path) -> None:
     container, exact = pack(weights())
-    model, tokenizer = convert(container, "tiny")
+    model, tokenizer = convert([container], "tiny")
     (tmp_path / "model.onnx").write_bytes(model)
     (tmp_path / "tokenizer.json").write_bytes(tokenizer)
     onnx = OnnxModel(files_of_folder(tmp_path))
@@ -118,7 +118,7 @@ def test_the_written_file_computes_roberta(tmp_path: Path) -> None:
 
 def test_the_same_container_gives_the_same_bytes() -> None:
     container, _ = pack(weights())
-    assert convert(container, "tiny") == convert(container, "tiny")
+    assert convert([container], "tiny") == convert([container], "tiny")
     assert read_container(container).tokenizer == tiny_tokenizer().encode()
 
 
@@ -126,10 +126,10 @@ def test_the_same_container_gives_the_same_bytes() -> None:
 def test_a_container_cut_short_is_refused(length: int) -> None:
     container, _ = pack(weights())
     with pytest.raises(ModelUnavailable, match="cannot be read"):
-        convert(container[:length], "tiny")
+        convert([container[:length]], "tiny")
 
 
 def test_another_format_is_refused() -> None:
     container, _ = pack(weights())
     with pytest.raises(ModelUnavailable, match="not a model pack"):
-        convert(b"PK" + container[2:], "tiny")
+        convert([b"PK" + container[2:]], "tiny")

