@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 from recollect.domain.errors import Corrupt, InvalidInput
@@ -80,7 +81,15 @@ def touch_checksum(accessed_at: int, access_count: int) -> int:
 
 def is_sound(row: tuple[Any, ...]) -> bool:
     """Whether the row of SOURCE still has the checksum it was written with; in one line, as a recall asks it often."""
-    return zlib.crc32(repr(row[:FIXED]).encode()) ^ zlib.crc32(b"(%d, %d)" % row[FIXED:19]) == row[19]
+    held = zlib.crc32(repr(row[:FIXED]).encode()) ^ zlib.crc32(b"(%d, %d)" % row[FIXED:19]) == row[19]
+    return held or _lost_a_sign(row)
+
+
+def _lost_a_sign(row: tuple[Any, ...]) -> bool:
+    """Whether it was written with a zero below zero: older versions took the checksum over a sign that SQLite drops."""
+    signed = [(number, -0.0) if number == 0 else (number,) for number in row[10:12]]
+    wanted = row[19] ^ touch_checksum(row[FIXED], row[18])
+    return any(checksum((*row[:10], *numbers, *row[12:FIXED])) == wanted for numbers in product(*signed))
 
 
 def decode(row: tuple[Any, ...]) -> Memory:
