@@ -111,6 +111,14 @@ def test_a_secret_that_was_allowed_does_not_block_other_changes(store: Store, pu
     assert change(store, "m001", now=LATER, policy=WritePolicy(secrets="reject"), pinned=True).pinned
 
 
+def test_a_name_that_was_allowed_does_not_block_other_changes(store: Store, put: Remember) -> None:
+    named = Scope(project="ghp_" + "a1B2c3D4e5F6" * 3)
+    put("text", WritePolicy(secrets="allow"), scope=named)
+    assert update(store, "m001", pinned=True).scope == named
+    with pytest.raises(InvalidInput):
+        update(store, "m001", scope=Scope(session=named.project))
+
+
 def test_a_forgotten_text_may_be_written_by_hand(store: Store, put: Remember) -> None:
     put("gone for good")
     put("another text")

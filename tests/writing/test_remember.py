@@ -18,6 +18,7 @@ from recollect.domain.errors import Conflict, InvalidInput
 from recollect.domain.memory import Memory, Receipt, Scope
 from recollect.domain.question import Filter
 from recollect.ports import Store
+from recollect.stages import secrets
 from recollect.writing import Draft, WritePolicy, forget, link, remember, remember_many
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -239,6 +240,31 @@ def test_a_key_that_is_a_secret_is_refused(put: Remember) -> None:
     with pytest.raises(InvalidInput) as caught:
         put("a fact", key=TOKEN)
     assert caught.value.field == "key"
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("scope.project", {"scope": Scope(project=TOKEN)}),
+        ("scope.session", {"scope": Scope(session=f"run of {TOKEN}")}),
+        ("type", {"type": "glpat-a1b2c3d4e5f6a1b2c3d4e5f6"}),
+    ],
+)
+@pytest.mark.parametrize("mode", ["redact", "reject"])
+def test_a_name_that_holds_a_secret_is_refused(
+    store: Store, put: Remember, field: str, given: dict[str, Any], mode: Any
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        put("a fact", WritePolicy(secrets=mode), **given)
+    assert caught.value.field == field and TOKEN not in str(caught.value)
+    assert everything(store) == []
+    assert put("a fact", WritePolicy(secrets="allow"), **given).action == "added"
+
+
+@pytest.mark.parametrize("id", ["abcd4012-8888-4888-5abc-00000000aaaa", "4012888888881881"])
+def test_a_session_that_reads_like_a_card_number_is_only_an_id(put: Remember, id: str) -> None:
+    assert [secret.kind for secret in secrets.find(id)] == ["card-number"]
+    assert put("a fact", scope=Scope(session=id)).action == "added"
 
 
 # --- many -----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 import string
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -169,6 +171,7 @@ def test_a_text_full_of_secrets_is_read_once() -> None:
 
 def test_names_in_json_are_searched_too_and_none_is_lost() -> None:
     one, two = examples()["github-token"][:2]
+    assert list(redact_json({one: "a path"})[0].values()) == ["a path"]
     clean, kinds = redact_json({one: 1, two: 2, "path": 3})
     assert kinds == ("github-token",)
     assert one not in clean and two not in clean
@@ -187,6 +190,42 @@ def test_json_is_searched_throughout_and_names_tell() -> None:
         "none": None,
     }
     assert kinds == ("github-token", "password")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": 12345678},
+        {"db": {"api_key": [9876543210]}},
+        {"pin": 4711},
+        {"door_pin_code": "0042"},
+        {"PIN": 90210},
+        {"otp": 123456},
+        {"cvv": 123},
+        {"card": 4012888888881881},
+        {"card_number": [4012888888881881]},
+        {"ssn": 123456789},
+    ],
+)
+def test_numbers_under_telling_names_are_hidden(value: dict[str, Any]) -> None:
+    clean, kinds = redact_json(value)
+    assert kinds and "REDACTED" in repr(clean) and not re.search(r"\d", repr(clean))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"pin": 13},  # of a board
+        {"pass": 1532, "fail": 3},
+        {"tokens": 128000, "max_token_count": 4096},
+        {"token": 0.1234567},
+        {"password": None, "secret": True},
+        {"message_id": 4012888888881881},
+        {"port": 5432, "at": 1700000000000},
+    ],
+)
+def test_other_numbers_stay_numbers(value: dict[str, Any]) -> None:
+    assert redact_json(value) == (value, ())
 
 
 def test_the_kinds_are_stable_names() -> None:

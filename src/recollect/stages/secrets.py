@@ -79,6 +79,7 @@ def _luhn(value: str) -> bool:
     return sum(doubled) % 10 == 0
 
 
+CARD = "card-number"
 START = r"(?<![A-Za-z0-9_-])"
 END = r"(?![A-Za-z0-9_-])"
 NAMED = (
@@ -200,8 +201,8 @@ RULES: tuple[Rule, ...] = (
         "credential",
         check=_looks_set,
     ),
-    _rule("card-number", r"(?<![\d.-])[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?![\d-])", check=_luhn),
-    _rule("card-number", r"(?<![\d.-])3[47]\d{2}[ -]\d{6}[ -]\d{5}(?![\d-])", check=_luhn),
+    _rule(CARD, r"(?<![\d.-])[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?![\d-])", check=_luhn),
+    _rule(CARD, r"(?<![\d.-])3[47]\d{2}[ -]\d{6}[ -]\d{5}(?![\d-])", check=_luhn),
     _rule(
         "social-security-number",
         r"(?i:\b(?:ssn|social security)[^\d\n]{0,30})(?P<secret>\d{3}-?\d{2}-?\d{4})(?!\d)",
@@ -210,6 +211,9 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
+
+CODES = re.compile(r"(?is:(?:.*[\W_])?(?:(?:pin|passcode|otp)(?:[ _-]?(?:code|number))?: \d{4,12}|cv[cv]2?: \d{3,4}))")
+"""Short numbers that only their name gives away; too short to be looked for in sentences."""
 
 HINTS = tuple(dict.fromkeys(hint for rule in RULES for hint in rule.hints))
 
@@ -256,19 +260,28 @@ def redact(text: str) -> tuple[str, tuple[str, ...]]:
     return "".join(parts), tuple(sorted({secret.kind for secret in found}))
 
 
+def names_a_secret(name: str) -> bool:
+    """Whether a project, a session or a type is a secret. Ids made of digits are common, cards among them are not."""
+    return any(secret.kind != CARD for secret in find(name))
+
+
 def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
     """The same for every text inside a JSON value, names included. What stands under a telling name ("password") is
-    judged with it."""
+    judged with it, numbers too."""
     kinds: set[str] = set()
 
     def walk(part: Any, name: str = "") -> Any:
         if isinstance(part, str):
             clean, found = redact(part)
             if not found and name:
-                found = tuple(secret.kind for secret in find(f'{name}: "{part}"'))
+                found = _under(name, part)
                 clean = f"[REDACTED:{found[0]}]" if found else part
             kinds.update(found)
             return clean
+        if isinstance(part, int) and not isinstance(part, bool) and name:
+            found = _under(name, part)
+            kinds.update(found)
+            return f"[REDACTED:{found[0]}]" if found else part
         if isinstance(part, Mapping):
             kept: dict[str, Any] = {}
             for key, item in cast(Mapping[str, Any], part).items():
@@ -282,3 +295,13 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
         return part
 
     return walk(value), tuple(sorted(kinds))
+
+
+def _under(name: str, value: str | int) -> tuple[str, ...]:
+    """What kind of secret a value is by the name it stands under. A number is no card unless it is called one, and
+    short ones (`pass: 120`) are counts."""
+    if CODES.fullmatch(f"{name}: {value}"):
+        return ("password",)
+    told = f'{name}: "{value}"' if isinstance(value, str) else f"{name}: {value}"
+    kinds = (secret.kind for secret in find(told) if secret.end > len(name) + 1)  # the name may be one itself
+    return tuple(kind for kind in kinds if isinstance(value, str) or kind != CARD or "card" in name.lower())

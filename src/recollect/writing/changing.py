@@ -9,7 +9,7 @@ from typing import Any
 
 from recollect.domain.changes import AddLink, Erase, Put
 from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound
-from recollect.domain.memory import LINK_TYPES, Link, Memory, same_text
+from recollect.domain.memory import LINK_TYPES, Link, Memory, Scope, same_text
 from recollect.domain.question import name_of
 from recollect.ports import LinkIndex, Records, Store
 from recollect.stages import similarity
@@ -39,7 +39,7 @@ def update(
         raise Conflict(
             f"memory {id} is at version {existing.version}, not {version}", "read it again and repeat the change", id
         )
-    given: dict[str, Any] = {"content": "unchanged", "scope": existing.scope, **changes}
+    given: dict[str, Any] = {"content": "unchanged", "scope": Scope(existing.scope.namespace), **changes}
     checked, _ = to_memory(Draft(**given), id=id, now=now, policy=policy)
     if checked.scope.namespace != existing.scope.namespace:
         raise InvalidInput("a memory never changes its namespace", "export it and import it there", "scope.namespace")

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, cast
 
 from recollect.domain.errors import InvalidInput
@@ -70,6 +71,7 @@ def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> t
         raise InvalidInput("a draft must be a Draft", 'such as recollect.Draft("the text")', "content")
     texts = _texts(policy, draft.content, draft.source, draft.tags, draft.metadata)
     key = None if draft.key is None else checked_text(draft.key, "key", policy.name_bytes, blank=False)
+    scope, type, moment = checked_scope(draft.scope, policy), checked_type(draft.type), as_moment(now)
     kinds: tuple[str, ...] = ()
     if policy.secrets != "allow":
         clean, kinds = secrets.redact_json(texts)
@@ -79,17 +81,17 @@ def to_memory(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> t
             texts = _texts(policy, *clean)
         if key is not None and secrets.find(key):
             raise InvalidInput("the key looks like a secret", "use a key that says nothing, such as a hash", "key")
-    moment = as_moment(now)
+        _require_no_secret(type=draft.type, project=draft.scope.project, session=draft.scope.session)
     created_at = moment if draft.created_at is None else as_moment(draft.created_at, "created_at")
     content, source, tags, metadata = texts
     memory = Memory(
         id=id,
         content=content,
-        type=checked_type(draft.type),
+        type=type,
         tags=tags,
         confidence=_share(draft.confidence, "confidence"),
         importance=_importance(draft.importance),
-        scope=checked_scope(draft.scope, policy),
+        scope=scope,
         source=source,
         key=key,
         created_at=created_at,
@@ -112,6 +114,16 @@ def _texts(
         _tags(tags, policy),
         checked_metadata(metadata, policy.metadata_bytes, policy.metadata_depth),
     )
+
+
+def _require_no_secret(type: str, project: str | None, session: str | None) -> None:
+    """Names are refused like keys: with a mark in the place of a part of it a name would be another one."""
+    for place, name in (("type", type), ("scope.project", project), ("scope.session", session)):
+        if name is not None and _names_a_secret(name):
+            raise InvalidInput(f"the {place.removeprefix('scope.')} looks like a secret", "choose another name", place)
+
+
+_names_a_secret = lru_cache(maxsize=256)(secrets.names_a_secret)  # thousands of memories share one project
 
 
 def as_moment(value: datetime | str, field: str = "time") -> datetime:
