@@ -38,7 +38,9 @@ class Daemon:
 
     def texts(self, ids: Iterable[str]) -> dict[str, str]:
         """The texts of these memories, as far as they are there."""
-        found = {id: self._answer(f"/v1/memories/{id}", None) for id in ids}
+        from urllib.parse import quote
+
+        found = {id: self._answer(f"/v1/memories/{quote(id, safe='')}", None) for id in ids}
         return {id: str(one["content"]) for id, one in found.items() if one is not None}
 
     def _answer(self, path: str, document: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -8,11 +8,21 @@ from typing import Any, TypeAlias, TypeVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import Response
 
 from recollect.doors.http.answers import ProblemAnswer
 from recollect.doors.http.problems import MEDIA_TYPE
 from recollect.doors.http.rules import RULES
+
+
+class IdConvertor(StringConvertor):
+    """An import may bring any id: it goes on to the end of the path, whatever stands in it."""
+
+    regex = "(?s:.+)"
+
+
+register_url_convertor("id", IdConvertor())
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
 Answers: TypeAlias = dict[int, type[BaseModel] | str | None]
@@ -31,7 +41,7 @@ def route(router: APIRouter, method: str, path: str, answers: Answers) -> Callab
 
     def add(handler: Handler) -> Handler:
         router.add_api_route(
-            path,
+            path.replace("{id}", "{id:id}"),
             handler,
             methods=[method],
             status_code=next(iter(answers)),

@@ -55,7 +55,7 @@ class Call:
     def __init__(self, request: Request) -> None:
         self.door: Door = request.app.state.door
         self.engine = self.door.engine
-        rule = RULES[request.method, request.scope["route"].path]
+        rule = RULES[request.method, request.scope["route"].path_format]
         self._lane = None if rule.lane is None else self.door.lanes[rule.lane]
 
     async def run(self, work: Callable[[], T]) -> T:

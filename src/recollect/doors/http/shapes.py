@@ -40,7 +40,7 @@ Time = Annotated[
 ]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=2**20)]
 Query = Annotated[str, StringConstraints(max_length=4096), Field(examples=["which database do we run?"])]
-Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._/-]{0,127}$")]
 # A name, never a path: a request cannot make the daemon read a file.

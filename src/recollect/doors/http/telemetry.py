@@ -54,7 +54,7 @@ class Telemetry:
 
     def _tell(self, scope: Scope, status: int, seconds: float, more: dict[str, Any]) -> None:
         """The route, not the path: a path may carry what a person typed."""
-        route = str(getattr(scope.get("route"), "path", "") or "none")
+        route = str(getattr(scope.get("route"), "path_format", "") or "none")
         self._metrics.answered(scope["method"], route, status, seconds)
         extra = {"method": scope["method"][:16], "route": route, "status": status, "ms": round(seconds * 1000, 1)}
         level = logging.ERROR if "failure" in more else logging.INFO

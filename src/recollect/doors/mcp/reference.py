@@ -33,9 +33,9 @@ stateless 2026-07-28. It needs the `mcp` extra: `pip install 'recollect[mcp]'`.
 - **One namespace**: the server is started for one (`--namespace`), and no tool can reach another.
 - `memory_ask` lets the client's own model write the answer where the client offers sampling, else the configured
   `language_model`, else quotes the sentences themselves; it always cites, or says that it is not in memory.
-- **Told without asking**: a client that subscribes to `memory://ID` (or listens, in 2026-07-28) hears when that memory
-  is changed by any client of the same process; one that sets a log level hears which tool ran, how long it took and
-  what worked less well than usual, never a text.
+- **Told without asking**: a client that subscribes to `memory://ID` (or listens, in 2026-07-28; odd ids are
+  percent-encoded) hears when that memory is changed by any client of the same process; one that sets a
+  log level hears which tool ran, how long it took and what worked less well than usual, never a text.
 
 What the server tells a client about its use:
 

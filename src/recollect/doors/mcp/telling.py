@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args
+from urllib.parse import quote
 
 from mcp.server.connection import allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -49,6 +50,11 @@ class Client:
     level: LoggingLevel | None = None
 
 
+def address(id: str) -> str:
+    """What the resource of a memory is called; an id may hold what an address cannot."""
+    return f"memory://{quote(id, safe='')}"
+
+
 class Telling:
     """Who wants to be told what. Everything here happens on the event loop."""
 
@@ -74,7 +80,7 @@ class Telling:
 
     async def changed(self, ids: Iterable[str]) -> None:
         """Tell whoever watches one of these memories; a client that has gone is told in vain."""
-        for uri in [f"memory://{id}" for id in ids]:
+        for uri in map(address, ids):
             await self.bus.publish(ResourceUpdated(uri=uri))
             for client in [one for one in self._clients.values() if uri in one.watched]:
                 await client.session.send_resource_updated(uri)

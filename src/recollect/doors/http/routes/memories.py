@@ -36,7 +36,7 @@ from recollect.doors.http.shapes import (
 
 router = APIRouter(tags=["memories"])
 
-MemoryId = Annotated[str, Path(min_length=1, max_length=128)]
+MemoryId = Annotated[str, Path(min_length=1, max_length=256, description="Percent-encoded, `/` too.")]
 IdempotencyKey = Annotated[
     str | None, Header(max_length=240, description="A repeated write with the same key changes nothing.")
 ]
