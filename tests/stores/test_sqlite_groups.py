@@ -16,7 +16,8 @@ from recollect.domain.errors import Conflict, Corrupt, RecollectError
 from recollect.domain.question import Filter
 from recollect.ports import Store
 from recollect.stores.sqlite import open_sqlite
-from recollect.stores.sqlite.repairs import repair_all
+from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.repairs import Broken, repairs
 from recollect.stores.sqlite.writer import Writer
 
 
@@ -53,6 +54,11 @@ def in_one_group(store: Store, works: Sequence[Callable[[], object]]) -> list[ty
 def a_conflict(store: Store) -> Callable[[], None]:
     """With one of these in a group, everybody gets a savepoint."""
     return lambda: put(store, note("b", "a second time"))
+
+
+def repair_all(writing: Writing) -> None:
+    for work in repairs({"pages"}, Broken()):
+        work(writing)
 
 
 @pytest.mark.parametrize("refused", [False, True])

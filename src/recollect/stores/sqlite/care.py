@@ -12,13 +12,13 @@ import apsw
 from recollect.domain.errors import InvalidInput, RecollectError
 from recollect.ports import Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
-from recollect.stores.sqlite.checks import find_all, fulltext_findings
+from recollect.stores.sqlite.checks import find_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows
 from recollect.stores.sqlite.copies import back_up, belongs_to
 from recollect.stores.sqlite.counting import count_projects, count_types
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.records import run
-from recollect.stores.sqlite.repairs import repair_all
+from recollect.stores.sqlite.repairs import Broken, find_broken, repairs
 from recollect.stores.sqlite.scan import Scans, note_saved
 from recollect.stores.sqlite.schema import version_of
 from recollect.stores.sqlite.writer import Writer
@@ -63,18 +63,16 @@ class SqliteCare:
     def check(self, repair: bool = False) -> list[Finding]:
         with self._readers.reading() as connection:
             findings = find_all(connection)
-        if self._writer is None:
-            return findings
-        findings += self._writer.run(lambda writing: fulltext_findings(writing.connection))
-        if not repair or not findings:
+            broken = find_broken(connection) if repair and findings else Broken()
+        if self._writer is None or not repair or not findings:
             return findings
         try:
-            self._writer.run(repair_all)
+            for work in repairs({finding.kind for finding in findings}, broken):
+                self._writer.run(work)
         except RecollectError:
             return findings
         with self._readers.reading() as connection:
             left = find_all(connection)
-        left += self._writer.run(lambda writing: fulltext_findings(writing.connection))
         remaining = {(finding.kind, finding.detail) for finding in left}
         return [replace(finding, repaired=(finding.kind, finding.detail) not in remaining) for finding in findings]
 

@@ -18,6 +18,7 @@ from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
 from recollect.stores.rows import SOURCE, is_sound, text_number
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import counter
+from recollect.stores.sqlite.sums import WIDE, indexed_sum, text_sum
 from recollect.stores.subjects import stored_number
 from recollect.stores.tokens import Tokenizer, narrow, plain
 
@@ -92,13 +93,14 @@ def _links(connection: Connection) -> Found:
 
 
 def _texts(connection: Connection) -> Found:
-    """The token streams against the texts, and the sums that every write keeps."""
+    """The token streams and the full text against the texts, and the sums that every write keeps."""
     tokenizer = Tokenizer(connection)
-    total, documents = 0, 0
+    total, documents, expected = 0, 0, 0
     namespaces: Counter[str] = Counter()
     words: set[str] = set()
-    for row, content, namespace, metadata, tags, split, stream, about in connection.execute(
-        "SELECT m.row, m.content, m.namespace, m.metadata, indexed_tags(m.tags), t.content_tokens, t.tokens, t.about"
+    for row, content, namespace, metadata, tags, scope, split, stream, about in connection.execute(
+        "SELECT m.row, m.content, m.namespace, m.metadata, indexed_tags(m.tags),"
+        " indexed_scope(m.namespace, m.project, m.session, m.type, m.tags), t.content_tokens, t.tokens, t.about"
         " FROM memories m LEFT JOIN texts t ON t.row = m.row"
     ):
         if stream is None:
@@ -108,6 +110,7 @@ def _texts(connection: Connection) -> Found:
         documents, total = documents + 1, total + text.size
         namespaces[namespace] += 1
         words |= text.words
+        expected += text_sum(tokenizer, row, text, (content, tags), scope)
         if narrow(text.stream) != stream or text.content_tokens != split:
             yield "tokens", f"memory row {row} has a wrong token stream"
         if stored_number(namespace, content, metadata) != about:
@@ -118,6 +121,8 @@ def _texts(connection: Connection) -> Found:
         yield "counters", "the counts of namespaces are wrong"
     if not words <= {word for (word,) in rows(connection, "SELECT word FROM words")}:
         yield "words", "words of some texts are not listed"
+    if expected & WIDE != indexed_sum(connection):
+        yield "fulltext", "the full-text index does not fit the texts"
 
 
 def _terms(connection: Connection) -> Found:
@@ -155,12 +160,3 @@ CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_terms, "warning"),
     (_outbox, "warning"),
 )
-
-
-def fulltext_findings(connection: Connection) -> list[Finding]:
-    """FTS5's own check against the texts. It counts as a write, so it runs in the writer."""
-    try:
-        connection.execute("INSERT INTO fulltext (fulltext, rank) VALUES ('integrity-check', 1)")
-    except apsw.Error:
-        return [Finding("fulltext", "the full-text index does not fit the texts")]
-    return []

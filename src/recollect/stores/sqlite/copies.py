@@ -18,8 +18,8 @@ from typing import cast
 import apsw
 
 from recollect.domain.errors import Corrupt, StoreUnavailable
-from recollect.stores.sqlite.checks import find_all, fulltext_findings
-from recollect.stores.sqlite.connection import Connection, connect, translate
+from recollect.stores.sqlite.checks import find_all
+from recollect.stores.sqlite.connection import INSTANCES, Connection, connect, translate
 from recollect.stores.sqlite.gate import hold
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.recollect\.tmp")
@@ -103,8 +103,8 @@ def _verify(copy: Path) -> None:
     """A backup that cannot be read back is none."""
     connection = connect(str(copy))
     try:
-        broken = [finding for finding in find_all(connection) if finding.severity == "error"]
-        broken += fulltext_findings(connection)
+        connection.execute(INSTANCES).fetchall()
+        broken = [one for one in find_all(connection) if one.severity == "error" or one.kind == "fulltext"]
     except apsw.Error as error:
         raise translate(error) from error
     finally:

@@ -55,13 +55,12 @@ class Ledger:
         self.logged |= other.logged
         self.rewritten |= other.rewritten
 
-    def take_back(self, other: Ledger) -> None:
-        """Count against sums that are still to be written, because everything is being counted anew."""
+    def take_back_texts(self, other: Ledger) -> None:
+        """Count against sums that are still to be written, because all texts are being counted anew."""
         self.documents -= other.documents
         self.tokens -= other.tokens
         self.namespaces.subtract(other.namespaces)
         self.terms.subtract(other.terms)
-        self.done.subtract(other.done)
 
 
 class Writing:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recollect.domain.memory import TURNS_BEFORE, content_hash
 from recollect.ports import EmbeddingProgress, Pending
-from recollect.stores.places import ROW_MASK, of_memory, of_model
+from recollect.stores.places import ROW_MASK, of_memory, of_model, place
 from recollect.stores.refusals import PASSAGE_BITS
 from recollect.stores.retries import FIRST_RETRY_MS, LAST_RETRY_MS
 from recollect.stores.sqlite.connection import Connection, one, rows
@@ -15,6 +15,8 @@ from recollect.stores.sqlite.ledger import Writing
 
 TEXTS = 0
 """Stands in the vector log for "the text of this memory changed", in the place of a model."""
+FORGOTTEN_AT_ONCE = 1_000
+"""So many memories lose the vectors of a model in one transaction: others can write in between."""
 FOLLOWERS = """
 SELECT f.row, f.embedded FROM memories t JOIN memories f
 ON f.namespace = t.namespace AND f.session = t.session AND f.project IS t.project AND f.type = 'episode'
@@ -81,22 +83,42 @@ def register(writing: Writing, model: str) -> int:
     return number
 
 
-def forget(writing: Writing, model: str) -> None:
-    """Drop all that a model made: every memory waits for it again."""
+def forget_some(writing: Writing, model: str, after: int) -> int | None:
+    """Drop what a model made of the next few memories behind a row, which wait for it again; the last of these rows.
+
+    None: there were no more. Failures are forgotten then, and if no vector came meanwhile, the length of vectors too.
+    """
     number = writing.models.get(model)
     if number is None:
-        return
-    span = of_model(number)
-    owners = f"SELECT DISTINCT (place >> {PASSAGE_BITS}) & {ROW_MASK} FROM vectors WHERE place BETWEEN ? AND ?"
-    execute = writing.connection.execute
-    execute(f"UPDATE memories SET embedded = embedded - 1 WHERE row IN ({owners})", span)
-    writing.ledger.done[number] -= writing.connection.changes()
-    execute(f"INSERT INTO vector_log (model, row) SELECT {number}, * FROM ({owners})", span)
+        return None
+    found = _owners(writing.connection, number, after)
+    if not found:
+        _forget_failures(writing, number)
+        return None
+    execute, span = writing.connection.execute, (place(number, after + 1), of_memory(number, found[-1])[1])
+    values = [(row,) for row in found]
+    writing.connection.executemany("UPDATE memories SET embedded = embedded - 1 WHERE row = ?", values)
     execute("DELETE FROM vectors WHERE place BETWEEN ? AND ?", span)
-    execute("UPDATE models SET dimension = NULL WHERE model = ?", (number,))
-    execute("DELETE FROM outbox WHERE model = ?", (number,))
-    execute("INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE NOT sensitive", (number,))
+    able = f"SELECT {number}, row FROM memories WHERE row = ? AND NOT sensitive"
+    writing.connection.executemany(f"INSERT OR REPLACE INTO outbox (model, row) {able}", values)
+    writing.connection.executemany(f"INSERT INTO vector_log (model, row) VALUES ({number}, ?)", values)
+    writing.ledger.done[number] -= len(found)
     writing.ledger.logged = True
+    return found[-1]
+
+
+def _owners(connection: Connection, model: int, after: int) -> list[int]:
+    """The next few memories that have vectors of a model."""
+    owners = f"SELECT DISTINCT (place >> {PASSAGE_BITS}) & {ROW_MASK} FROM vectors WHERE place BETWEEN ? AND ?"
+    span = place(model, after + 1), of_model(model)[1]
+    return [row for (row,) in rows(connection, f"{owners} ORDER BY place LIMIT ?", (*span, FORGOTTEN_AT_ONCE))]
+
+
+def _forget_failures(writing: Writing, model: int) -> None:
+    execute = writing.connection.execute
+    execute("UPDATE outbox SET attempts = 0, retry_at = 0 WHERE model = ? AND attempts > 0", (model,))
+    if one(writing.connection, "SELECT 1 FROM vectors WHERE place BETWEEN ? AND ? LIMIT 1", of_model(model)) is None:
+        execute("UPDATE models SET dimension = NULL WHERE model = ?", (model,))
 
 
 def model_number(connection: Connection, model: str) -> int | None:

@@ -3,43 +3,71 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from recollect.stores.checksums import link_checksum, vector_checksum
 from recollect.stores.places import of_model, row_of
 from recollect.stores.rows import SOURCE, decode, is_sound, text_number
 from recollect.stores.sqlite.changes import index
-from recollect.stores.sqlite.connection import rows
+from recollect.stores.sqlite.connection import Connection, rows
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.outbox import TEXTS
 
+Work = Callable[[Writing], None]
 
-def repair_all(writing: Writing) -> None:
-    """Write everything derived anew, in one transaction; memories that are damaged themselves stay as they are."""
-    writing.ledger.take_back(writing.total)
-    _drop_broken(writing)
-    _texts(writing)
-    _outbox(writing)
+OF_VECTORS = {"vector", "vector-orphan", "outbox"}
+OF_TEXTS = {"tokens", "subject", "counters", "words", "fulltext", "text-hash"}
+OF_LINKS = {"link"}
 
 
-def _drop_broken(writing: Writing) -> None:
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What fails its checksum: the places of vectors with it, and the links."""
+
+    vectors: Sequence[tuple[int, int]] = ()
+    links: Sequence[tuple[int, str, int, int]] = ()
+
+
+def find_broken(connection: Connection) -> Broken:
     """A vector is made again from its text; a link with a wrong checksum points who knows where."""
-    connection = writing.connection
-    broken = [
-        (key,)
+    vectors = [
+        (key, checksum)
         for key, start, stop, checksum, data in connection.execute("SELECT * FROM vectors")
         if vector_checksum(key, start, stop, data) != checksum
     ]
-    connection.executemany("DELETE FROM vectors WHERE place = ?", broken)
     links = [
-        (source, type, target)
+        (source, type, target, checksum)
         for source, type, target, created_at, checksum in connection.execute("SELECT * FROM links")
         if link_checksum(source, type, target, created_at) != checksum
     ]
-    connection.executemany("DELETE FROM links WHERE source = ? AND type = ? AND target = ?", links)
+    return Broken(vectors, links)
+
+
+def repairs(kinds: set[str], broken: Broken) -> list[Work]:
+    """The work for these kinds of findings, a transaction each, so that others can write in between.
+
+    Memories that are damaged themselves stay as they are. What says nothing of its own cause is answered with all.
+    """
+    wanted: list[Work] = [lambda writing: _drop(writing, broken)]
+    if not kinds <= OF_VECTORS | OF_LINKS:
+        wanted.append(_texts)
+    if not kinds <= OF_TEXTS | OF_LINKS:
+        wanted.append(_outbox)
+    return wanted
+
+
+def _drop(writing: Writing, broken: Broken) -> None:
+    """With the checksum that was found wrong: somebody may have written a sound one meanwhile."""
+    run = writing.connection.executemany
+    run("DELETE FROM vectors WHERE place = ? AND checksum = ?", broken.vectors)
+    run("DELETE FROM links WHERE source = ? AND type = ? AND target = ? AND checksum = ?", broken.links)
 
 
 def _texts(writing: Writing) -> None:
+    """In one go: a search must not meet half an index."""
     connection = writing.connection
+    writing.ledger.take_back_texts(writing.total)
     connection.execute("DELETE FROM texts")
     connection.execute("INSERT INTO fulltext (fulltext) VALUES ('delete-all')")
     for table in ("common_terms", "words", "namespaces"):
@@ -64,6 +92,7 @@ def _texts(writing: Writing) -> None:
 
 def _outbox(writing: Writing) -> None:
     connection = writing.connection
+    writing.ledger.done.subtract(writing.total.done)
     able = {row for (row,) in connection.execute("SELECT row FROM memories WHERE NOT sensitive")}
     embedded: Counter[int] = Counter()
     for model, dimension in rows(connection, "SELECT model, dimension FROM models"):

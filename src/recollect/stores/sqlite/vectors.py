@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import conditions
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import (
-    forget,
+    forget_some,
     log,
     model_number,
     postpone,
@@ -183,7 +184,9 @@ class SqliteVectors:
         return [made[id] for id in ids if id in made]
 
     def forget(self, model: str) -> None:
-        run(self._writer, lambda writing: forget(writing, model))
+        last: int | None = 0
+        while last is not None:
+            last = run(self._writer, partial(forget_some, model=model, after=last))
 
 
 def _checked(connection: Connection, model: str, vector: Vector) -> int | None:

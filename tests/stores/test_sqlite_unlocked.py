@@ -1,0 +1,131 @@
+"""What takes long in a large file lets others write meanwhile: the doctor reads, and vectors are dropped in steps."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import pytest
+from sqlite_cases import damage, embed, note, put, vectors_of
+
+from recollect.domain.changes import AddLink, Erase, Put
+from recollect.domain.memory import Link, content_hash
+from recollect.ports import Embedded, Store
+from recollect.stores.sqlite import open_sqlite, outbox
+from recollect.stores.sqlite.writer import Writer
+
+TEXTS = [
+    "plain words, again and again words", "", "Ünïcode «quotes» naïve café", "全文検索 テスト ภาษาไทย", "a" * 40_000,
+    "é" * 40_000, "snake_case camelCase path/to/file.py", "İstanbul ǅ ß ﬁ", "x\U0010f2c7y marked",
+    "1 2 3 running runner runs",
+]  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+@pytest.fixture
+def store(path: Path, request: pytest.FixtureRequest) -> Store:
+    opened = open_sqlite(path)
+    request.addfinalizer(opened.close)
+    places = [{}, {"project": "p"}, {"session": "s", "type": "episode"}, {"namespace": "n"}]
+    memories = [
+        note(f"m{n}", f"{text} {n}", tags=("two words", f"tag{n % 3}"), **places[n % 4])
+        for n, text in enumerate(TEXTS * 2)
+    ]
+    put(opened, *memories)
+    for memory in memories:
+        embed(opened, memory, 1.0, 0.5)
+    opened.records.write([AddLink(Link("m0", "see-also", "m4")), Erase("m3")])
+    opened.records.write([Put(note("m5", "another text", tags=("new",), project="p"), expected_version=1)])
+    return opened
+
+
+def test_the_doctor_reads_while_somebody_writes(path: Path, store: Store) -> None:
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert store.care.check() == []
+        other.execute("ROLLBACK")
+
+
+def test_the_doctor_of_a_file_that_is_only_read_looks_at_the_full_text_too(path: Path, store: Store) -> None:
+    store.close()
+    damage(path, "INSERT INTO fulltext (fulltext) VALUES ('delete-all')")
+    with closing(open_sqlite(path, read_only=True)) as reader:
+        assert [finding.kind for finding in reader.care.check()] == ["fulltext"]
+
+
+WRONG = {
+    "a word that no text holds": "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (1, 'stray', '', '')",
+    "a word of another column": "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (1, '', 'plain', '')",
+    "a word less": "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) VALUES ('delete', 1, 'plain', '', '')",
+    "a scope less": (
+        "INSERT INTO fulltext (fulltext, rowid, content, tags, scope)"
+        " SELECT 'delete', 2, '', '', scope FROM indexed_texts WHERE row = 2"
+    ),
+    "two memories exchanged": (
+        "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) SELECT 'delete', row, content, tags, scope"
+        " FROM indexed_texts WHERE row IN (1, 10);"
+        "INSERT INTO fulltext (rowid, content, tags, scope) SELECT 11 - row, content, tags, scope"
+        " FROM indexed_texts WHERE row IN (1, 10)"
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", WRONG.values(), ids=WRONG.keys())
+def test_a_full_text_that_does_not_fit_is_found_by_reading(path: Path, store: Store, sql: str) -> None:
+    from recollect.stores.sqlite.connection import connect
+
+    with closing(connect(str(path))) as connection:
+        for statement in sql.split(";"):
+            connection.execute(statement).fetchall()
+    assert "fulltext" in {finding.kind for finding in store.care.check()}
+    assert all(finding.repaired for finding in store.care.check(repair=True))
+    assert store.care.check() == []
+
+
+def test_vectors_are_dropped_in_steps(path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    run = Writer.run
+
+    def watched(self: Writer, *given: Any) -> Any:
+        result = run(self, *given)
+        held.append(store.care.stats().vectors)
+        return result
+
+    failing = note("failing", "cannot be embedded")
+    put(store, failing)
+    vectors_of(store).put("m", [Embedded("failing", content_hash(failing.content), None, error="no")])
+    before = store.care.stats().vectors
+    monkeypatch.setattr(outbox, "FORGOTTEN_AT_ONCE", 4)
+    monkeypatch.setattr(Writer, "run", watched)
+    vectors_of(store).forget("m")
+    steps = [one - other for one, other in zip([before, *held], held, strict=False)]
+    assert held[-1] == 0 and max(steps) <= 4 and len(steps) > before // 4
+    progress = vectors_of(store).progress("m")
+    assert (progress.done, progress.pending, progress.failed) == (0, store.care.stats().memories, 0)
+    assert vectors_of(store).models() == [] and store.care.check() == []
+    wider = np.array([[1.0, 0.0, 0.0]], dtype=np.float32)
+    vectors_of(store).put("m", [Embedded("failing", content_hash(failing.content), wider)])
+
+
+def test_what_is_embedded_while_vectors_are_dropped_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, again = Writer.run, [note("m0", f"{TEXTS[0]} 0")]
+
+    def watched(self: Writer, *given: Any) -> Any:
+        result = run(self, *given)
+        if again:
+            embed(store, again.pop(), 0.5, 1.0)
+        return result
+
+    monkeypatch.setattr(outbox, "FORGOTTEN_AT_ONCE", 4)
+    monkeypatch.setattr(Writer, "run", watched)
+    vectors_of(store).forget("m")
+    assert vectors_of(store).progress("m").done == 1
+    assert [one.id for one in vectors_of(store).stored("m", ["m0", "m1"])] == ["m0"]
+    assert store.care.check() == []
