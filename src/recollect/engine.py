@@ -300,7 +300,7 @@ class Engine(AbstractContextManager["Engine"]):
     def expand(self, id: str, *, now: Time = None) -> Expanded:
         """One memory with its links, the newest 200 of many, and linked memories; this counts as using it."""
         memory = self.get(id)
-        links = self.store.links.links([id])[-MOST_LINKS:] if self.store.links is not None else []
+        links = self.store.links.links([id], MOST_LINKS)[-MOST_LINKS:] if self.store.links is not None else []
         others = dict.fromkeys(end for link in links for end in (link.source, link.target) if end != id)
         neighbours = [
             one for one in self.store.records.fetch(list(others)) if one.scope.namespace == memory.scope.namespace

@@ -264,11 +264,23 @@ class VectorIndex(Protocol):
         ...
 
 
+MOST_LINKS = 200
+"""So many links of a type, in one direction, are told of one memory: thousands may lead to a hub."""
+
+
 class LinkIndex(Protocol):
     """Finds what is connected."""
 
-    def links(self, ids: Sequence[str]) -> list[Link]:
-        """All links that start or end at one of these memories, each once, by created_at, source, type and target."""
+    def links(self, ids: Sequence[str], limit: int = MOST_LINKS) -> list[Link]:
+        """The links that start or end at one of these memories, each once, by created_at, source, type and target.
+
+        Of each type at most `limit` that start at a memory and as many that end there, the newest: which ones of the
+        same moment is up to the store.
+        """
+        ...
+
+    def leaving(self, id: str, after: Link | None, limit: int) -> list[Link]:
+        """Links that start at this memory, by type and target, behind `after`, which need not exist any more."""
         ...
 
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:

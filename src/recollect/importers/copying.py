@@ -20,6 +20,7 @@ from recollect.domain.memory import Link, Memory
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
 from recollect.upkeep.consolidation import MARK as CONSOLIDATED
+from recollect.upkeep.leaving import all_leaving
 
 PAGE = 500
 MARK = "copied_from"
@@ -127,8 +128,7 @@ def _replace(target: Store, gone: set[str], wanted: Sequence[Memory]) -> None:
 def _links(store: Store, page: Sequence[Memory]) -> set[Link]:
     """The links that start on this page."""
     ids = {memory.id for memory in page}
-    found = [] if store.links is None else store.links.links(sorted(ids))
-    return {link for link in found if link.source in ids}
+    return set() if store.links is None else set(all_leaving(store.links, sorted(ids)))
 
 
 def _copy_links(source: Store, target: Store, say: Progress) -> int:

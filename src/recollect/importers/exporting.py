@@ -10,6 +10,7 @@ from recollect.domain.memory import DEFAULT_NAMESPACE, MENTIONS, Memory
 from recollect.domain.question import Filter
 from recollect.importers.format import HEADER, link_record, memory_record, to_line
 from recollect.ports import Store
+from recollect.upkeep.leaving import all_leaving
 
 PAGE = 500
 
@@ -45,9 +46,10 @@ def export(
             ids = [memory.id for memory in page]
             # Each link once, with its source; in the order of creation, which decides which resolutions are shown.
             # What a model read into the texts is left out, as vectors are: it is made again from them.
-            own = [link for link in store.links.links(ids) if link.source in set(ids) and link.type != MENTIONS]
-            out.writelines(to_line(link_record(link)) for link in own)
-            links += len(own)
+            for link in all_leaving(store.links, ids):
+                if link.type != MENTIONS:
+                    out.write(to_line(link_record(link)))
+                    links += 1
     return ExportReport(memories, links, max(0, stats.memories - memories))
 
 

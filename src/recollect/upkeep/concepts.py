@@ -16,6 +16,7 @@ from datetime import datetime
 
 import numpy as np
 
+from recollect import ports
 from recollect.domain.changes import AddLink, Change, DropLink
 from recollect.domain.errors import NotFound
 from recollect.domain.memory import MENTIONS, Link, Memory, content_hash
@@ -203,6 +204,9 @@ def _link(store: Store, index: TextIndex, model: str, memory: Memory, marked: Ma
     wanted = {(memory.id, other) for other in [id for id in beside if id in targets][:MOST_LINKS]}
     wanted |= {(other, memory.id) for other in [id for id in beside if id in sources][:MOST_LINKS]}
     held = {(link.source, link.target) for link in _held(store, [memory.id])}
+    while len(held) >= ports.MOST_LINKS and (stale := held - wanted):  # there may be more behind them
+        store.records.write([DropLink(Link(one, MENTIONS, other)) for one, other in sorted(stale)])
+        held = {(link.source, link.target) for link in _held(store, [memory.id])}
     changes: list[Change] = [DropLink(Link(one, MENTIONS, other)) for one, other in sorted(held - wanted)]
     changes += [AddLink(Link(one, MENTIONS, other, now)) for one, other in sorted(wanted - held)]
     if changes:
@@ -239,10 +243,9 @@ def drop_concepts(store: Store, extractor: Extractor | None) -> int:
         after: str | None = None
         while page := store.records.scan(Filter(namespace), "id", PAGE, after):
             after = page[-1].id
-            links = _held(store, [memory.id for memory in page])
-            if links:
+            while links := _held(store, [memory.id for memory in page]):
                 store.records.write([DropLink(link) for link in links])
-            dropped += len(links)
+                dropped += len(links)
     if store.vectors is not None:
         # A model that has only failed so far has no vectors: the current one is named on its own.
         models = {*store.vectors.models(), *([] if extractor is None else [extractor.id])}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
 from recollect.domain.memory import Link
+from recollect.ports import MOST_LINKS
 from recollect.stores.memory.contents import Shelf
 
 
@@ -14,12 +17,25 @@ class MemoryLinks:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
 
-    def links(self, ids: Sequence[str]) -> list[Link]:
+    def links(self, ids: Sequence[str], limit: int = MOST_LINKS) -> list[Link]:
         asked = set(ids)
+        told: dict[Link, None] = {}
+        seen: Counter[tuple[str, str, str]] = Counter()
+        for link in sorted(self._all(), key=_by_time, reverse=True):
+            for end, id in (("source", link.source), ("target", link.target)):
+                seen[end, id, link.type] += 1
+                if id in asked and seen[end, id, link.type] <= limit:
+                    told[link] = None
+        return sorted(told, key=_by_time)
+
+    def leaving(self, id: str, after: Link | None, limit: int) -> list[Link]:
+        behind = ("", "") if after is None else (after.type, after.target)
+        own = [link for link in self._all() if link.source == id and (link.type, link.target) > behind]
+        return sorted(own, key=lambda link: (link.type, link.target))[: max(limit, 0)]
+
+    def _all(self) -> list[Link]:
         with self._shelf.lock:
-            everything = list(self._shelf.contents.links.values())
-        touching = [link for link in everything if link.source in asked or link.target in asked]
-        return sorted(touching, key=lambda link: (link.created_at, link.source, link.type, link.target))
+            return list(self._shelf.contents.links.values())
 
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
         found: dict[str, list[tuple[int, str]]] = {}
@@ -35,3 +51,7 @@ class MemoryLinks:
             if turns_around:
                 found[asked] = turns_around
         return found
+
+
+def _by_time(link: Link) -> tuple[datetime, str, str, str]:
+    return link.created_at, link.source, link.type, link.target

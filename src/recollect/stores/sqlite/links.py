@@ -4,23 +4,43 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from recollect.domain.errors import Corrupt
 from recollect.domain.memory import Link
 from recollect.domain.times import from_ms
+from recollect.ports import MOST_LINKS
 from recollect.stores.checksums import link_checksum
 from recollect.stores.sqlite.connection import Readers, one, rows
 from recollect.stores.sqlite.filters import is_turn
 
-LINKS = """
-WITH asked AS MATERIALIZED (SELECT DISTINCT m.row FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value)
+NAMED = """
 SELECT l.source, l.type, l.target, l.created_at, l.checksum, a.id, b.id
-FROM (
+FROM ({}) l CROSS JOIN memories a ON a.row = l.source CROSS JOIN memories b ON b.row = l.target
+"""
+ASKED = (
+    "WITH asked AS MATERIALIZED (SELECT DISTINCT m.row FROM json_each(?1) j CROSS JOIN memories m ON m.id = j.value)"
+)
+IN_TIME = "ORDER BY l.created_at, a.id, l.type, b.id"
+_SOME = """
     SELECT links.* FROM asked CROSS JOIN links ON links.source = asked.row
     UNION ALL
     SELECT links.* FROM asked CROSS JOIN links ON links.target = asked.row WHERE links.source NOT IN asked
-) l CROSS JOIN memories a ON a.row = l.source CROSS JOIN memories b ON b.row = l.target
-ORDER BY l.created_at, a.id, l.type, b.id
+    LIMIT ?2 + 1
+"""
+SOME = f"{ASKED} {NAMED.format(_SOME)} {IN_TIME}"
+"""All links, where they are not more than a single memory may have of a type: then none is too many."""
+_WAY = """
+    SELECT source, type, target, created_at, checksum FROM (
+        SELECT l.*, row_number() OVER (PARTITION BY l.{end}, l.type ORDER BY l.created_at DESC, l.{other} DESC) AS place
+        FROM asked CROSS JOIN links l ON l.{end} = asked.row
+    ) WHERE place <= ?2
+"""
+_MANY = f"{_WAY.format(end='source', other='target')} UNION {_WAY.format(end='target', other='source')}"
+MANY = f"{ASKED} {NAMED.format(_MANY)} {IN_TIME}"
+LEAVING = f"""
+{NAMED.format("SELECT links.* FROM memories m CROSS JOIN links ON links.source = m.row WHERE m.id = ?")}
+WHERE (l.type, b.id) > (?, ?) ORDER BY l.type, b.id LIMIT ?
 """
 
 # The turns of one conversation around each of some turns, on either side nearest first. An index serves the order.
@@ -45,16 +65,22 @@ class SqliteLinks:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
 
-    def links(self, ids: Sequence[str]) -> list[Link]:
-        if not ids:
+    def links(self, ids: Sequence[str], limit: int = MOST_LINKS) -> list[Link]:
+        if not ids or limit <= 0:
             return []
         with self._readers.borrow() as connection:
             if not one(connection, "SELECT EXISTS (SELECT 1 FROM links)"):
                 return []
-            found = rows(connection, LINKS, (json.dumps(list(ids)),))
-        if any(link_checksum(*row[:4]) != row[4] for row in found):
-            raise Corrupt("a link fails its checksum", "run doctor with repair")
-        return [Link(row[5], row[1], row[6], from_ms(row[3])) for row in found]
+            asked = (json.dumps(list(ids)), limit)
+            found = rows(connection, SOME, asked)
+            if len(found) > limit:
+                found = rows(connection, MANY, asked)
+        return _sound(found)
+
+    def leaving(self, id: str, after: Link | None, limit: int) -> list[Link]:
+        behind = ("", "") if after is None else (after.type, after.target)
+        with self._readers.borrow() as connection:
+            return _sound(rows(connection, LEAVING, (id, *behind, max(limit, 0))))
 
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
         found: dict[str, list[tuple[int, str]]] = {}
@@ -67,3 +93,9 @@ class SqliteLinks:
             if around:
                 found[id] = around
         return found
+
+
+def _sound(found: Sequence[tuple[Any, ...]]) -> list[Link]:
+    if any(link_checksum(*row[:4]) != row[4] for row in found):
+        raise Corrupt("a link fails its checksum", "run doctor with repair")
+    return [Link(row[5], row[1], row[6], from_ms(row[3])) for row in found]
