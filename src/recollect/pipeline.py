@@ -31,6 +31,7 @@ from recollect.domain.recall import (
     RerankStep,
     Trace,
 )
+from recollect.legs.excluding import excluded, without
 from recollect.legs.found import Ahead, Found
 from recollect.legs.running import Journal, ModePlan, Tools, came_out, may_run, resolve_mode, run_legs, wants_cosines
 from recollect.legs.spelling import meant
@@ -45,6 +46,7 @@ from recollect.stages.reranking import RerankOptions, reorder, unanimous
 from recollect.stages.selection import MAX_CHAIN, SELECTORS
 from recollect.stages.signals import SIGNALS
 from recollect.stages.spelling import respelt
+from recollect.stages.unparse import unparse
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         journal.notes.append("hybrid was asked but no embedder is there: words only")
     found, vector, ahead = run_legs(question, profile, tools, plan, journal)
     plan = came_out(plan, journal)
+    gone = sorted(frozenset[str]().union(*(one.excluded for one in found.values())))
     journal.stage("legs")
     pool = fetch_pool(found, ahead, question, profile, tools, vector)
     journal.stage("pool")
@@ -74,8 +77,9 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     journal.stage("priors")
     candidates, rerank, agreed = rerank_head(candidates, lists, question, profile, tools, plan)
     journal.stage("rerank")
-    pool = _linked(candidates, pool, question, tools.store, journal)
+    pool, question = _linked(candidates, pool, question, tools.store, journal)
     kept, dropped = select(candidates, pool, question, profile)
+    dropped.extend(Dropped(id, "excluded", 0.0, f"the question excludes: {unparse(question.unwanted)}") for id in gone)
     journal.stage("select")
     evidence = judge(question, lists, candidates, profile, found, tools)
     abstained = evidence is not None and not evidence.enough and bool(kept)
@@ -291,13 +295,19 @@ def _ms_since(began: float) -> float:
     return round((perf_counter() - began) * 1000, 3)
 
 
-def _linked(candidates: Sequence[Candidate], pool: Pool, question: Question, store: Store, journal: Journal) -> Pool:
-    """Links that cannot be read cost the answer its redirects, not its hits."""
+def _linked(
+    candidates: Sequence[Candidate], pool: Pool, question: Question, store: Store, journal: Journal
+) -> tuple[Pool, Question]:
+    """The pool with what links lead to, and the question without those of them that it excludes.
+
+    Links that cannot be read cost the answer its redirects, not its hits.
+    """
     try:
-        return follow_links(candidates, pool, question, store)
+        linked = follow_links(candidates, pool, question, store)
+        return linked, without(question, excluded(store.text, question, linked.memories.keys() - pool.memories.keys()))
     except RecollectError as error:
         journal.notes.append(f"links were left out: {error}")
-        return pool
+        return pool, question
 
 
 def follow_links(candidates: Sequence[Candidate], pool: Pool, question: Question, store: Store) -> Pool:

@@ -74,6 +74,23 @@ def units(node: Node | None) -> tuple[Unit, ...]:
     return tuple(found)
 
 
+def unwanted(node: Node | None) -> Node | None:
+    """What no memory of the answer may match, whoever finds it; None where the query excludes nothing.
+
+    A memory that the query asks for all the same, by another branch of an OR, is wanted.
+    """
+    if node is None or not (drops := _drops(node)):
+        return None
+    drop = drops[0] if len(drops) == 1 else Or(drops)
+    return drop if isinstance(node, Not) and len(drops) == 1 else Not(drop, node)
+
+
+def _drops(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, Not):
+        return (node.drop, *_drops(node.keep))
+    return tuple(drop for part in node.parts for drop in _drops(part)) if isinstance(node, And | Or) else ()
+
+
 def is_flat(node: Node) -> bool:
     """Whether a query asks for any of some units and for nothing else."""
     return not isinstance(node, And | Not) and (not isinstance(node, Or) or all(map(is_unit, node.parts)))

@@ -85,6 +85,8 @@ class Question:
     now: datetime
     filter: Filter = field(default_factory=Filter)
     query: Node | None = None
+    unwanted: Node | None = None
+    """What was excluded (`-word`, `NOT word`): no memory that matches it is an answer, whichever leg finds it."""
     plain: bool = True
     """No quotes, operators or fields were used: the words may be freely rewritten."""
     bare: bool = True
@@ -109,8 +111,9 @@ class Question:
 
     @property
     def filters_alone(self) -> bool:
-        """Whether fields were all that was written, so that there is nothing to look for but what they let through."""
-        return self.bare and not (self.plain or self.words)
+        """Whether fields (and what is to be taken from them) were all that was written, so that there is nothing to
+        look for but what they let through."""
+        return (self.bare or self.unwanted is not None) and not (self.plain or self.words)
 
 
 def several(values: Iterable[str], field: str) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ class Found:
     frequencies: Frequencies = field(default_factory=Frequencies)
     flattened: bool = False
     """Whether the scores are flat by making: mixed with those of the turns around, or likenesses of spelling."""
+    excluded: frozenset[str] = frozenset()
+    """What was found and is no answer, because the question excludes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 
 from recollect.domain.errors import ModelUnavailable, RecollectError
@@ -16,6 +17,7 @@ from recollect.domain.ranking import RankedList
 from recollect.domain.recall import Attempt, LegStep
 from recollect.legs.bridge import bridge
 from recollect.legs.dense import dense
+from recollect.legs.excluding import sifted
 from recollect.legs.found import Ahead, Found
 from recollect.legs.graph import graph
 from recollect.legs.latest import latest
@@ -205,7 +207,7 @@ def _start_meaning(
 ) -> Meaning | None:
     """One task embeds the question and runs every dense leg, so that no worker ever waits for another."""
     specs = [spec for spec in wanted if spec.kind == "dense"]
-    embedder, vectors = tools.embedder, tools.store.vectors
+    embedder, vectors, index = tools.embedder, tools.store.vectors, tools.store.text
     text = question.text if question.plain else " ".join(question.words)
     text = ends(text, MEANT) if question.prose else text
     needed = bool(specs) or wants_cosines(profile)
@@ -221,10 +223,11 @@ def _start_meaning(
         except BaseException as error:
             embedded.set_exception(error)
             raise
-        return {
-            spec.name: _timed(lambda spec=spec: dense(vectors, question, embedder.id, vector, **spec.options))
-            for spec in specs
-        }
+
+        def search(spec: ListSpec) -> Found:
+            return sifted(lambda one: dense(vectors, one, embedder.id, vector, **spec.options), question, index)
+
+        return {spec.name: _timed(partial(search, spec)) for spec in specs}
 
     return Meaning(embedded, tools.executor.submit(run))
 
@@ -259,10 +262,10 @@ def _words_or_times(
 ) -> Callable[[], Found] | None:
     """The work of a first-wave leg as a call without arguments, or None where its port or its input is missing."""
     if spec.kind == "recent":
-        return lambda: recent(store.records, question, **spec.options)
+        return lambda: sifted(lambda one: recent(store.records, one, **spec.options), question, store.text)
     if spec.kind == "latest":
         if question.filters_alone:
-            return lambda: latest(store.records, question, **spec.options)
+            return lambda: sifted(lambda one: latest(store.records, one, **spec.options), question, store.text)
         journal.legs[spec.name] = LegStep(skipped="not filters alone")
     if spec.kind == "lexical":
         index = store.text
@@ -292,14 +295,18 @@ def _second_wave(
     links, text = store.links, store.text
     if spec.kind == "graph" and links is not None:
         ids = [id for id, _ in anchors]
-        _contain(spec.name, lambda: graph(links, question, ids, **spec.options), found, journal)
+
+        def walk(asked: Question) -> Found:
+            return graph(links, asked, ids, **spec.options)
+
+        _contain(spec.name, lambda: sifted(walk, question, text, again=False), found, journal)
     elif spec.kind == "bridge" and text is not None:
 
-        def step() -> Found:
+        def step(asked: Question) -> Found:
             ahead.read(list(found.values()), store.records)
-            return bridge(text, ahead.memories, question, anchors, links, **spec.options)
+            return bridge(text, ahead.memories, asked, anchors, links, **spec.options)
 
-        _contain(spec.name, step, found, journal)
+        _contain(spec.name, lambda: sifted(step, question, text), found, journal)
     else:
         journal.legs[spec.name] = LegStep(skipped="no link index" if spec.kind == "graph" else "no full-text index")
 

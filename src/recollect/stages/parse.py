@@ -6,8 +6,9 @@
 
 AND binds tightest; words that merely stand side by side are joined by the profile's default operator. NOT and minus
 take their operand out of their whole branch, wherever they stand in it: `a NOT b c` is (a or c) without b. A negation
-with nothing to be taken from falls away and leaves its words: `NOT b` is `b`. An operator without an operand on the
-side where it needs one is a word. Fields hold for the whole query, wherever they stand (see `fields`).
+with nothing to be taken from falls away and leaves its words: `NOT b` is `b`; beside fields alone it is taken from what
+they let through. An operator without an operand on the side where it needs one is a word. Fields hold for the whole
+query, wherever they stand (see `fields`).
 
 Bounds: the first 4,096 characters are read, of prose 8,192 of both ends; 64 words in all, those of phrases included;
 4 prefixes of two characters or more; brackets 8 deep. What is left out is told in `Question.notes`.
@@ -21,7 +22,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from recollect.domain.profile import Range
-from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Unit, units
+from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Unit, units, unwanted
 from recollect.domain.question import Filter, Mode, Question, SortBy, alternatives
 from recollect.domain.scripts import SPELT_PIECE, has_unspaced, letters, pieces_of
 from recollect.stages.cleaning import clean
@@ -76,14 +77,15 @@ def parse(
     text = clean(text)
     read, notes = _as_far_as_read(text, prose)
     lexemes, fields = (_plainly(lex(read)), list[Field]()) if prose else _take_fields(lex(read))
-    lexemes, operators = _settle_operators(lexemes)
+    lexemes, operators = _settle_operators(lexemes, beside_fields=bool(fields))
+    drops_alone = bool(fields) and _drops_alone(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
     lexemes = [part for one in lexemes for part in (_in_pieces(one) if bare else [_shortened(one)])]
     words = _words([part for one in lexemes for part in _humped(one)] if bare and identifiers else lexemes)
     if bare:
         lexemes = _searched_for(lexemes, stopwords, identifiers)
     pairs = _alias_pairs(aliases)
-    budget = _Budget(default)
+    budget = _Budget("or" if drops_alone else default)
     tree = budget.read(lexemes, pairs)
     if budget.cut:
         notes.append(f"only the first {MAX_WORDS} words and {MAX_PREFIXES} prefixes were searched for")
@@ -91,10 +93,11 @@ def parse(
         text=text,
         now=now,
         filter=_as_of(narrow(filter, fields), now, as_of_days),
-        query=tree,
+        query=None if drops_alone else tree,
+        unwanted=tree if drops_alone else unwanted(tree),
         plain=bare and not fields,
         bare=bare,
-        words=words,
+        words=() if drops_alone else words,
         limit=limit,
         unasked=unasked,
         prose=prose,
@@ -194,7 +197,7 @@ def _take_fields(lexemes: list[Lexeme]) -> tuple[list[Lexeme], list[Field]]:
 _NEEDS_RIGHT = frozenset({"word", "prefix", "phrase", "open"})
 
 
-def _settle_operators(lexemes: list[Lexeme]) -> tuple[list[Lexeme], bool]:
+def _settle_operators(lexemes: list[Lexeme], beside_fields: bool) -> tuple[list[Lexeme], bool]:
     """Keep the operators that have what they join, turn the others into words; and whether any was kept."""
     settled: list[Lexeme] = []
     operators = False
@@ -204,8 +207,8 @@ def _settle_operators(lexemes: list[Lexeme]) -> tuple[list[Lexeme], bool]:
         negates = after in ("not", "minus") and place + 2 < len(lexemes) and lexemes[place + 2].kind in _NEEDS_RIGHT
         has_left = before in ("word", "prefix", "phrase", "close")
         if one.kind == "not" and after in _NEEDS_RIGHT:
-            # A leading NOT is dropped; after AND or OR it has something to stand against.
-            if has_left or before in ("and", "or"):
+            # A leading NOT is dropped; after AND or OR, or beside fields, it has something to stand against.
+            if has_left or before in ("and", "or") or (beside_fields and not settled):
                 settled.append(MINUS)
                 operators = True
         elif one.kind in ("and", "or", "not"):
@@ -218,6 +221,17 @@ def _settle_operators(lexemes: list[Lexeme]) -> tuple[list[Lexeme], bool]:
             settled.append(one)
             operators = operators or one.kind == "minus"
     return settled, operators
+
+
+def _drops_alone(lexemes: list[Lexeme]) -> bool:
+    """Whether there are words, and every one of them is to be taken out."""
+    depth, before = 0, ""
+    for one in lexemes:
+        if one.kind in _NEEDS_RIGHT and depth == 0 and before != "minus":
+            return False
+        depth += {"open": 1, "close": -1}.get(one.kind, 0)
+        before = one.kind
+    return bool(lexemes)
 
 
 def _words(lexemes: list[Lexeme]) -> tuple[str, ...]:
