@@ -83,7 +83,7 @@ def test_what_cannot_be_read_in_a_folder_keeps_nothing_else_out(cli: Any, tmp_pa
     (vault / "c.md").write_text("# Harbour\n\nThe harbour opens at six in the morning.\n")
     ran = cli("import", str(vault))
     assert (ran.code, "2 problems" in ran.out) == (0, True)
-    assert "a.json: 'a.json' has no known format" in ran.err and "b.txt: 'b.txt' is not text" in ran.err
+    assert "a.json: 'a.json' has no known format" in ran.err and "b.txt: 'b.txt' is not UTF-8 but UTF-16" in ran.err
     assert any("opens at six" in one for one in contents(cli))
     assert cli("import", str(vault / "a.json")).code == 2
 

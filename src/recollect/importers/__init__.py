@@ -6,6 +6,7 @@ from recollect.importers.report import ImportReport, Problem
 from recollect.importers.restoring import import_jsonl
 from recollect.importers.running import import_source
 from recollect.importers.table import IMPORTERS, Importer, sniff
+from recollect.importers.utf8 import check_utf8
 
 __all__ = [
     "IMPORTERS",
@@ -14,6 +15,7 @@ __all__ = [
     "ImportReport",
     "Importer",
     "Problem",
+    "check_utf8",
     "copy_store",
     "export",
     "import_jsonl",

@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
@@ -64,6 +65,8 @@ class Part:
     raw: io.BufferedIOBase
     origin: str = ""
     """Where the file is, if it is one that stays: notes there are changed when they have been edited."""
+    converting: str = "pass it through `iconv -f ENCODING -t UTF-8 | recollect import -`"
+    """What makes UTF-8 of it, where it is none."""
     found: bool = False
     """Nobody named it, it lay in a folder or an archive: if it cannot be read, that is no failure."""
 
@@ -132,11 +135,12 @@ def _read(
 def _imported(run: Session, engine: Engine, part: Part, format: str | None, scope: Any) -> ImportReport:
     from recollect import recollection
     from recollect.identity import new_id
-    from recollect.importers import import_source
+    from recollect.importers import check_utf8, import_source
 
-    # utf-8-sig: a byte order mark is not part of the first word; bytes that are no text become visible marks.
+    # utf-8-sig: a byte order mark is not part of the first word.
     text = io.TextIOWrapper(cast(Any, part.raw), encoding="utf-8-sig", errors="replace", newline="")
     with text, run.progress(one_line(part.name, 40), in_bytes=True) as advance:
+        check_utf8(part.raw, part.name, part.converting)
         return import_source(
             engine.store,
             text,
@@ -174,11 +178,17 @@ def _parts(source: str) -> Iterator[Part]:
         if not files:
             raise NotFound(f"there is nothing to read in {path}", f"it reads {', '.join(READABLE)}")
         for one in files[:MAX_FILES]:
-            yield Part(str(one.relative_to(path)), one.stat().st_size, one.open("rb"), str(one.resolve()), found=True)
+            yield _file(one, str(one.relative_to(path)), found=True)
     elif zipfile.is_zipfile(path):
         yield from _archived(path)
     else:
-        yield Part(path.name, path.stat().st_size, path.open("rb"), str(path.resolve()))
+        yield _file(path, path.name)
+
+
+def _file(path: Path, name: str, found: bool = False) -> Part:
+    target = path.with_name(f"{path.stem}-utf8{path.suffix}")
+    converting = f"convert it: `iconv -f ENCODING -t UTF-8 {quote(str(path))} > {quote(str(target))}`, and import that"
+    return Part(name, path.stat().st_size, path.open("rb"), str(path.resolve()), converting, found)
 
 
 def _is_visible(file: Path, folder: Path) -> bool:
@@ -193,9 +203,9 @@ def _archived(path: Path) -> Iterator[Part]:
         if not wanted:
             raise InvalidInput(f"{path} holds no conversations.json", "unpack it and import the files", "SOURCE")
         for one in wanted:
-            yield Part(
-                f"{path.name}/{one.filename}", one.file_size, cast(Any, archive.open(one)), found=len(wanted) > 1
-            )
+            name, raw = f"{path.name}/{one.filename}", cast(Any, archive.open(one))
+            converting = "unpack it, convert the file (`iconv -f ENCODING -t UTF-8`) and import that"
+            yield Part(name, one.file_size, raw, converting=converting, found=len(wanted) > 1)
 
 
 def _tell(run: Session, reports: list[tuple[str, ImportReport]], totals: dict[str, int]) -> None:
