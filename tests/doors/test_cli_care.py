@@ -228,7 +228,7 @@ def test_restore_waits_until_nobody_has_the_store_open(cli: Any, tmp_path: Path,
     with recollect.open(home / "memories.db", embedder=None) as somebody:
         assert len(somebody.list()) == 1
         refused = cli("restore", str(copy), "--force", "--json")
-        assert (refused.code, refused.document["error"]["type"]) == (1, "Conflict")
+        assert (refused.code, refused.document["error"]["type"]) == (1, "StoreInUse")
         somebody.remember("acknowledged while it was open")
     assert contents(cli) == {"in the backup", "acknowledged while it was open"}
     assert cli("restore", str(copy), "--force").code == 0

@@ -40,6 +40,10 @@ class StoreUnavailable(RecollectError):
     """The store cannot be reached, is locked for too long, or the disk refuses."""
 
 
+class StoreInUse(StoreUnavailable):
+    """Another process, such as a daemon, holds what this work needs for itself."""
+
+
 class StoreTooNew(StoreUnavailable):
     """The file was written by a newer recollect; it is left untouched."""
 

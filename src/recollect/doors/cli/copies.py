@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound
+from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound, StoreInUse
 from recollect.doors.cli.session import current, printable
 from recollect.doors.cli.targets import SIDECARS, free_target
 from recollect.doors.wire import plain
@@ -76,10 +76,10 @@ def restore(
         fresh = Path(folder) / "store.db"
         memories = _verified_copy(source, fresh)
         if target.exists() and is_in_use(target):
-            raise Conflict(
-                "another process has the store open",
-                "end daemons and MCP servers (`recollect serve`, `recollect mcp`) first",
-            )
+            with run.told_of_daemon():
+                raise StoreInUse(
+                    "another process has the store open", "end MCP servers (`recollect mcp`) and daemons first"
+                )
         sync(fresh)
         aside = _move_aside(target)
         fresh.replace(target)

@@ -136,13 +136,29 @@ class Session:
         from recollect.engine import open_engine
 
         self._announce()
-        engine = open_engine(self.store, background=False, embedder=embedder)
-        try:
-            yield engine
-        except BaseException:
+        with self.told_of_daemon():
+            engine = open_engine(self.store, background=False, embedder=embedder)
+            try:
+                yield engine
+            except BaseException:
+                self._close(engine)
+                raise
             self._close(engine)
-            raise
-        self._close(engine)
+
+    @contextmanager
+    def told_of_daemon(self) -> Generator[None]:
+        """Where somebody holds the store and it is the home's daemon, the error says which process and how it ends."""
+        from recollect.domain.errors import StoreInUse
+        from recollect.doors.hook.home import daemon_of, ending
+
+        try:
+            yield
+        except StoreInUse as error:
+            pid = daemon_of(str(self.settings.home), self.settings.store)
+            if pid is None:
+                raise
+            hint = f"end the daemon with `{ending(pid)}`, then try again; `recollect serve` starts it anew"
+            raise StoreInUse(f"{error.message}: the daemon (process {pid})", hint) from error
 
     def _close(self, engine: Engine) -> None:
         """The answer is out and every write is durable: what fails now (recording what was seen) is a note."""

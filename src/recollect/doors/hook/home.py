@@ -77,6 +77,20 @@ def is_meant(home: str, store: str) -> bool:
     return served == (store_name(store) if store else written.get("own_store"))
 
 
+def daemon_of(home: str, store: str) -> int | None:
+    """The process id of the home's living daemon, if it serves this store."""
+    written = read_document(f"{home}/daemon.json")
+    pid = written.get("pid")
+    if not isinstance(pid, int) or written.get("store") != store_name(store):
+        return None
+    return pid if _lives(pid) else None
+
+
+def ending(pid: int) -> str:
+    """The command that ends a daemon in good order."""
+    return f"kill {pid}" if os.name == "posix" else f"taskkill /PID {pid}"
+
+
 def store_name(store: str) -> str:
     """A store's name for comparing, as `settings.store_name` has it."""
     import hashlib

@@ -16,6 +16,7 @@ import uvicorn
 
 from recollect import __version__, settings
 from recollect.domain.errors import RecollectError, StoreUnavailable
+from recollect.doors.hook.home import ending
 from recollect.doors.http import logs, token
 from recollect.doors.http.app import build_app
 from recollect.doors.http.door import GRACE_SECONDS, Door
@@ -82,8 +83,9 @@ def _taken(home: Path, gate: Gate) -> Generator[None]:
     except StoreUnavailable:
         there = token.read_address(home)
         where = f" (process {there.pid}, port {there.port})" if there else ""
+        end = f"end it (`{ending(there.pid)}`)" if there else "end it"
         raise RecollectError(
-            f"a daemon already serves this home{where}", "use it, end it, or set RECOLLECT_HOME to another folder"
+            f"a daemon already serves this home{where}", f"use it, {end}, or set RECOLLECT_HOME to another folder"
         ) from None
     try:
         yield

@@ -15,7 +15,7 @@ import httpx
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from recollect.domain.errors import InvalidInput, StoreUnavailable
+from recollect.domain.errors import InvalidInput, StoreInUse, StoreUnavailable
 from recollect.domain.question import Filter
 from recollect.ports import Vector
 from recollect.stores.qdrant.points import KEYWORDS, OWNER, PRINT, condition, of_memories, of_tenant
@@ -26,6 +26,7 @@ TIMEOUT_SECONDS = 5
 UPSERTED = 256
 NOT_FOUND = 404
 REFUSED = (401, 403)
+ALONE = "end it, or give a server's URL: a folder is for one process at a time"
 
 
 class Server:
@@ -50,6 +51,8 @@ class Server:
             else:
                 self._client = QdrantClient(path=place, force_disable_check_same_thread=True)
         except (ValueError, RuntimeError, OSError) as error:
+            if "already accessed" in str(error):  # the library has no other word for it
+                raise StoreInUse(f"another process has the Qdrant folder {place} open", ALONE) from error
             raise InvalidInput(
                 f"Qdrant cannot be opened at {place}: {error}",
                 "give a server's URL, or a folder that no other process has open",

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 import apsw
 
-from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreUnavailable
+from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreInUse, StoreUnavailable
 from recollect.stores.refusals import half_a_character
 from recollect.stores.sqlite.derived import add_functions
 from recollect.stores.sqlite.sealed import unchanging
@@ -84,7 +84,7 @@ def translate(error: apsw.Error | UnicodeError) -> RecollectError:
     if isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
         return StoreUnavailable("the disk is full", "free some space; nothing of this write was kept")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StoreUnavailable("the store stayed locked for too long", "try again, or end the other program")
+        return StoreInUse("the store stayed locked for too long", "try again, or end the other program")
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
         return StoreUnavailable("the store cannot be written", "check the permissions of the file and its folder")
     if isinstance(error, apsw.CantOpenError):

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recollect.domain.errors import StoreUnavailable
+from recollect.domain.errors import StoreInUse, StoreUnavailable
 
 POLL_S = 0.002
 
@@ -78,9 +78,7 @@ class Gate:
         deadline = time.monotonic() + self._timeout_s
         while not _try_lock(self._descriptor):
             if time.monotonic() > deadline:
-                raise StoreUnavailable(
-                    "another process has been writing to the store for too long", "try again, or end it"
-                )
+                raise StoreInUse("another process has been writing to the store for too long", "try again, or end it")
             time.sleep(POLL_S)
         try:
             yield
