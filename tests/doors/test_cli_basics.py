@@ -45,6 +45,12 @@ def test_the_help_of_every_command_has_an_example(cli: Any, name: str) -> None:
     assert f"recollect {name.split()[0]}" in ran.out.split("Example", 1)[1]
 
 
+@pytest.mark.parametrize("name", ["", "profiles", *sorted(PROMISED)])
+def test_flags_stand_in_the_help_without_a_value(cli: Any, name: str) -> None:
+    told = cli(*name.split(), "--help").out
+    assert "--json" in told and "bool" not in told.lower()
+
+
 def test_help_is_shown_as_it_was_written() -> None:
     """What looks like markup would vanish, and lines broken in the source would break a second time."""
     for name, command in commands():

@@ -53,7 +53,9 @@ class RecollectGroup(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         shared = [one for one in self.params if one.name in GLOBAL_FLAGS]
+        _without_values(self)
         for command in _commands_below(self):
+            _without_values(command)
             command.help = _flowing(command.help or "")
             for parameter in shared:
                 twin = copy.copy(parameter)
@@ -95,6 +97,20 @@ def _commands_below(group: Any) -> Iterator[Any]:
         yield command
         if hasattr(command, "commands"):
             yield from _commands_below(command)
+
+
+def _without_values(command: Any) -> None:
+    """Flags take no value, so that the help names none; that of `--help` itself is made only when it is asked for."""
+    listed = command.get_params
+
+    def get_params(ctx: Any) -> list[Any]:
+        found = listed(ctx)
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return found
+
+    command.get_params = get_params
 
 
 def _flowing(text: str) -> str:
