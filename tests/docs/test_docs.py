@@ -99,6 +99,15 @@ def test_the_examples_of_the_reference_page_run(tmp_path: Path) -> None:
     assert "PostgreSQL 16" in done.stdout and (tmp_path / "memories.jsonl.gz").is_file()
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/hooks.md"])
+def test_where_silence_is_promised_it_is_said_from_how_many_memories_on(page: str) -> None:
+    """A new user has a handful: there the best of them is shown, whatever was asked."""
+    recipe = profiles.load("balanced").confidence
+    assert recipe is not None and recipe.unasked_from > 1
+    told = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert f"from {recipe.unasked_from} memories on" in told
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_every_command_shown_exists(page: str) -> None:
     shown = set(re.findall(r"^(?:\$ )?recollect ([a-z]+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE))

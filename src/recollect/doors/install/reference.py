@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recollect.doors.hook import block, capturing, deadline, events, injecting, transcript
 from recollect.doors.install import changing, entries, places
+from recollect.profiles import load
 from recollect.stages import prose
 
 COMMAND = ["/home/you/.local/bin/recollect"]
@@ -66,7 +67,9 @@ that tries to close the fence or to pass for a part of the conversation is disar
 conversation, unless it was compacted since or your prompt contains `{asked}`. A session starts with what is recent and
 important in its project (in general, if the project has nothing yet). A prompt is answered by the profile in
 `recollect_profile` with at most `recollect_limit` memories, and with none where `balanced` finds nothing that has to do
-with it; while prompts stay on their topic nothing new is said (`topic_gate`).
+with it; while prompts stay on their topic nothing new is said (`topic_gate`). That silence begins with a store that has
+something to choose from, from {from_memories} memories on (of the project alone with `--only-project`): among fewer, the
+best are shown for every prompt that asks something. `unasked_from` of a profile of your own is another number.
 
 **Reading a prompt.** A prompt is prose: quotes, `NOT`, `-flags` and `type:` in it mean nothing. Of a long one, with a
 log or a source file in it, both ends are read, the words are searched for that are rarest among the memories, and
@@ -130,6 +133,7 @@ def page() -> str:
         events.COMPACTING: "listens; what was shown may be shown again",
         events.END: "listens",
     }
+    recipe = load("balanced").confidence
     parts = [
         INTRODUCTION.format(
             backup=f"*{changing.BACKUP_SUFFIX}",
@@ -139,6 +143,7 @@ def page() -> str:
             open=block.FENCE_OPEN,
             close=block.FENCE_CLOSE,
             asked=injecting.ASKED_BY_NAME,
+            from_memories=recipe.unasked_from if recipe is not None else 0,
             meant=prose.MEANT,
             tail=transcript.MOST_BYTES // 2**20,
             budget=round(deadline.BUDGET_SECONDS * 1000),
