@@ -66,7 +66,6 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         journal.notes.append("hybrid was asked but no embedder is there: words only")
     found, vector, ahead = run_legs(question, profile, tools, plan, journal)
     plan = came_out(plan, journal)
-    gone = sorted(frozenset[str]().union(*(one.excluded for one in found.values())))
     journal.stage("legs")
     pool = fetch_pool(found, ahead, question, profile, tools, vector)
     journal.stage("pool")
@@ -79,7 +78,7 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     journal.stage("rerank")
     pool, question = _linked(candidates, pool, question, tools.store, journal)
     kept, dropped = select(candidates, pool, question, profile)
-    dropped.extend(Dropped(id, "excluded", 0.0, f"the question excludes: {unparse(question.unwanted)}") for id in gone)
+    dropped.extend(_excluded(found, question))
     journal.stage("select")
     evidence = judge(question, lists, candidates, profile, found, tools)
     abstained = evidence is not None and not evidence.enough and bool(kept)
@@ -341,6 +340,13 @@ def select(
         kept, gone = SELECTORS[part.kind](kept, pool, question, **part.options)
         dropped.extend(gone)
     return kept, dropped
+
+
+def _excluded(found: Mapping[str, Found], question: Question) -> list[Dropped]:
+    """What legs found and the question excludes."""
+    reason = f"the question excludes: {unparse(question.unwanted)}"
+    gone = frozenset[str]().union(*(one.excluded for one in found.values()))
+    return [Dropped(id, "excluded", 0.0, reason) for id in sorted(gone)]
 
 
 def judge(

@@ -87,8 +87,7 @@ def parse(
     pairs = _alias_pairs(aliases)
     budget = _Budget("or" if drops_alone else default)
     tree = budget.read(lexemes, pairs)
-    if budget.cut:
-        notes.append(f"only the first {MAX_WORDS} words and {MAX_PREFIXES} prefixes were searched for")
+    notes.extend(budget.notes)
     return Question(
         text=text,
         now=now,
@@ -328,6 +327,11 @@ class _Budget:
         tree = self._with_aliases(tree, aliases)
         # Nested deeper than its own text could say again: no query that somebody meant.
         return join("or", units(tree)) if nesting(tree) > MAX_DEPTH else tree
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, in words."""
+        return [f"only the first {MAX_WORDS} words and {MAX_PREFIXES} prefixes were searched for"] if self.cut else []
 
     def _group(self, lexemes: list[Lexeme], place: int) -> tuple[Node | None, int]:
         """Read up to the closing bracket; returns the node and the place behind the bracket."""

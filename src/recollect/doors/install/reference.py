@@ -67,9 +67,9 @@ that tries to close the fence or to pass for a part of the conversation is disar
 conversation, unless it was compacted since or your prompt contains `{asked}`. A session starts with what is recent and
 important in its project (in general, if the project has nothing yet). A prompt is answered by the profile in
 `recollect_profile` with at most `recollect_limit` memories, and with none where `balanced` finds nothing that has to do
-with it; while prompts stay on their topic nothing new is said (`topic_gate`). That silence begins with a store that has
-something to choose from, from {from_memories} memories on (of the project alone with `--only-project`): among fewer, the
-best are shown for every prompt that asks something. `unasked_from` of a profile of your own is another number.
+with it; while prompts stay on their topic nothing new is said (`topic_gate`). That silence begins where there is
+something to choose from, from {from_memories} memories on (those of the project with `--only-project`): among fewer the
+best are shown for every prompt that asks something. A profile of your own may have another number (`unasked_from`).
 
 **Reading a prompt.** A prompt is prose: quotes, `NOT`, `-flags` and `type:` in it mean nothing. Of a long one, with a
 log or a source file in it, both ends are read, the words are searched for that are rarest among the memories, and
