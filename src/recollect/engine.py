@@ -26,7 +26,7 @@ from recollect.domain.question import Mode, SortBy, check_page, check_request, n
 from recollect.domain.recall import Expanded, Recall
 from recollect.identity import new_id
 from recollect.legs.running import Tools
-from recollect.ports import Embedder, EmbeddingProgress, Extractor, Finding, Reranker, Store, StoreStats
+from recollect.ports import MOST_LINKS, Embedder, EmbeddingProgress, Extractor, Finding, Reranker, Store, StoreStats
 from recollect.profiles import knobs
 from recollect.recollection import Recollection
 from recollect.settings import Settings
@@ -41,7 +41,6 @@ Choice = str | None
 
 WORKERS = 8
 TOUCHES_AT_ONCE = 1000
-MOST_LINKS = 200
 RECOLLECTION_DAYS = 30
 READER_SECONDS = 2.0
 """A language model is not waited for when the engine is closed: what it was reading waits for the next time."""
@@ -300,7 +299,7 @@ class Engine(AbstractContextManager["Engine"]):
     def expand(self, id: str, *, now: Time = None) -> Expanded:
         """One memory with its links, the newest 200 of many, and linked memories; this counts as using it."""
         memory = self.get(id)
-        links = self.store.links.links([id], MOST_LINKS)[-MOST_LINKS:] if self.store.links is not None else []
+        links = self.store.links.links([id])[-MOST_LINKS:] if self.store.links is not None else []
         others = dict.fromkeys(end for link in links for end in (link.source, link.target) if end != id)
         neighbours = [
             one for one in self.store.records.fetch(list(others)) if one.scope.namespace == memory.scope.namespace

@@ -43,7 +43,7 @@ from recollect.stages.priors import PRIORS
 from recollect.stages.prose import says_nothing
 from recollect.stages.rendering import RENDERERS
 from recollect.stages.reranking import RerankOptions, reorder, unanimous
-from recollect.stages.selection import MAX_CHAIN, SELECTORS
+from recollect.stages.selection import FOLLOWED, MAX_CHAIN, SELECTORS
 from recollect.stages.signals import SIGNALS
 from recollect.stages.spelling import respelt
 from recollect.stages.unparse import unparse
@@ -317,7 +317,7 @@ def follow_links(candidates: Sequence[Candidate], pool: Pool, question: Question
     links: dict[Link, None] = {}
     ring, rings = [one.id for one in candidates], 0
     while ring and rings < MAX_CHAIN:
-        fresh = [link for link in store.links.links(ring) if link not in links]
+        fresh = [link for link in store.links.links(ring, FOLLOWED) if link not in links]
         links.update(dict.fromkeys(fresh))
         ends = {link.source for link in fresh if link.type == "supersedes"}
         ends |= {link.target for link in fresh if link.type == "resolved-by"}

@@ -271,11 +271,11 @@ MOST_LINKS = 200
 class LinkIndex(Protocol):
     """Finds what is connected."""
 
-    def links(self, ids: Sequence[str], limit: int = MOST_LINKS) -> list[Link]:
+    def links(self, ids: Sequence[str], types: Sequence[str] = (), limit: int = MOST_LINKS) -> list[Link]:
         """The links that start or end at one of these memories, each once, by created_at, source, type and target.
 
-        Of each type at most `limit` that start at a memory and as many that end there, the newest: which ones of the
-        same moment is up to the store.
+        With `types` only links of these types; the others are not even read. Of each type at most `limit` that start at
+        a memory and as many that end there, the newest: which ones of the same moment is up to the store.
         """
         ...
 

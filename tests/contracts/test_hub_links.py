@@ -34,15 +34,15 @@ def test_of_every_type_and_direction_the_newest_are_told(store: Store, links: Li
     rare = Link("s0000", "supersedes", "hub", at(-5))
     store.records.write([AddLink(rare)])
     expected = [rare, *(link for link in made if link.created_at >= at(9))]
-    assert links.links(["hub"], 3) == sorted(expected, key=lambda link: (link.created_at, link.source, link.type))
-    assert links.links(["hub"], 0) == []
+    assert links.links(["hub"], limit=3) == sorted(expected, key=lambda link: (link.created_at, link.source, link.type))
+    assert links.links(["hub"], limit=0) == []
 
 
 def test_one_with_many_links_takes_nothing_from_others(store: Store, links: LinkIndex) -> None:
     spokes(store, 12, ("see-also", False))
     own = Link("s0001", "part-of", "s0002", at(-9))
     store.records.write([AddLink(own)])
-    found = links.links(["hub", "s0001", "s0002"], 3)
+    found = links.links(["hub", "s0001", "s0002"], limit=3)
     newest = [Link(f"s{n:04}", "see-also", "hub", at(n)) for n in (1, 2, 9, 10, 11)]
     assert found == [own, *newest]
 
@@ -55,8 +55,8 @@ def test_without_a_limit_an_answer_is_bounded(store: Store, links: LinkIndex) ->
 def test_links_of_one_moment_are_bounded_too(store: Store, links: LinkIndex) -> None:
     put(store, note("hub"), *(note(f"s{n}") for n in range(9)))
     store.records.write([AddLink(Link(f"s{n}", "see-also", "hub", at(1))) for n in range(9)])
-    assert len(links.links(["hub"], 4)) == 4
-    assert links.links(["hub"], 4) == links.links(["hub"], 4)
+    assert len(links.links(["hub"], limit=4)) == 4
+    assert links.links(["hub"], limit=4) == links.links(["hub"], limit=4)
 
 
 def test_all_links_that_leave_a_memory_come_page_by_page(store: Store, links: LinkIndex) -> None:

@@ -9,8 +9,9 @@ from contract_cases import at, note, put
 
 from recollect.domain.changes import AddLink, DropLink, Erase, Put
 from recollect.domain.errors import NotFound
-from recollect.domain.memory import Link
+from recollect.domain.memory import MENTIONS, Link
 from recollect.ports import LinkIndex, Store
+from recollect.stages.selection import FOLLOWED
 
 
 def add(store: Store, *links: Link) -> None:
@@ -31,6 +32,17 @@ def test_links_are_found_from_both_ends_once_and_in_order(store: Store, links: L
     assert links.links(["b", "a", "b", "nobody"]) == [early, late, *same_time]
     assert links.links(["d"]) == [same_time[0]]
     assert links.links(["nobody"]) == links.links([]) == []
+
+
+def test_only_links_of_the_types_asked_for(store: Store, links: LinkIndex) -> None:
+    put(store, *(note(id) for id in "abcd"))
+    resolved, newer = Link("b", "resolved-by", "a", at(1)), Link("a", "supersedes", "b", at(2))
+    others = [Link("a", "see-also", "b", at(0)), Link("c", "see-also", "a", at(3)), Link("a", MENTIONS, "d", at(4))]
+    add(store, newer, resolved, *others)
+    assert links.links(["a"], ("supersedes", "resolved-by")) == links.links(["b", "a"], FOLLOWED) == [resolved, newer]
+    assert links.links(["a", "d"], [MENTIONS]) == links.links(["d"]) == [others[2]]
+    assert links.links(["c", "d"], ("supersedes",)) == links.links(["a"], ("no such type",)) == []
+    assert links.links(["a"], ()) == [others[0], resolved, newer, *others[1:]]
 
 
 def test_links_are_asked_for_many_memories_at_once(store: Store, links: LinkIndex) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.domain.errors import Corrupt
-from tests.world import World, ids
+from tests.world import Counting, World, ids
 
 
 def test_the_vector_search_does_not_wait_for_slow_words() -> None:
@@ -89,3 +89,17 @@ def test_vectors_that_cannot_be_read_leave_an_answer_by_words() -> None:
     world.store = replace(world.store, vectors=Damaged())  # type: ignore[arg-type]
     answer = world.ask("balanced", "deploy")
     assert ids(answer) == ["a"] and answer.trace.legs["dense"].error == "a vector fails its checksum"
+
+
+def test_links_that_change_no_answer_are_not_read() -> None:
+    world = World()
+    for id, content in (("old", "deploy by hand"), ("new", "deploy by robot"), ("aside", "lunch at noon")):
+        world.remember(id, content, degrees=10)
+    world.link("new", "supersedes", "old")
+    world.link("old", "see-also", "aside")
+    links = world.store.links
+    assert links is not None
+    counting = Counting(links)
+    world.store = replace(world.store, links=counting)  # type: ignore[arg-type]
+    assert "old" not in ids(world.ask("balanced", "deploy by hand"))
+    assert {link.type for asked, _ in counting.named("links") for link in links.links(*asked)} == {"supersedes"}

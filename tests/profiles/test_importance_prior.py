@@ -104,7 +104,7 @@ def test_whatever_is_missing_the_same_code_answers_by_words_and_says_so(trouble:
     elif trouble == "links fail":
 
         class Broken:
-            def links(self, ids: object) -> list[object]:
+            def links(self, ids: object, types: object = ()) -> list[object]:
                 raise StoreUnavailable("disk is gone")
 
         world.store = replace(world.store, links=Broken())  # type: ignore[arg-type]

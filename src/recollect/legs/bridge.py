@@ -72,8 +72,8 @@ def bridge(
 def _mentioned(links: LinkIndex | None, sources: Sequence[str]) -> dict[str, list[str]]:
     """For each of these anchors the memories that it leads to by a model's word."""
     found: dict[str, list[str]] = {}
-    for link in links.links(sources) if links is not None else ():
-        if link.type == MENTIONS and link.source in sources:
+    for link in links.links(sources, (MENTIONS,)) if links is not None else ():
+        if link.source in sources:
             found.setdefault(link.source, []).append(link.target)
     return found
 

@@ -19,6 +19,8 @@ Selected = tuple[list[Candidate], list[Dropped]]
 Selector = Callable[..., Selected]
 Candidates = Sequence[Candidate]
 
+FOLLOWED = ("supersedes", "resolved-by")
+"""The types of links that can change what is selected."""
 MAX_CHAIN = 10
 MAX_RESOLUTIONS = 3
 LEAST_SHARED = 0.3

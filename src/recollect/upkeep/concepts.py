@@ -215,7 +215,7 @@ def _link(store: Store, index: TextIndex, model: str, memory: Memory, marked: Ma
 
 
 def _held(store: Store, ids: Sequence[str]) -> list[Link]:
-    return [] if store.links is None else [link for link in store.links.links(ids) if link.type == MENTIONS]
+    return [] if store.links is None else store.links.links(ids, (MENTIONS,))
 
 
 def _beside(memory: Memory) -> Filter:

@@ -79,14 +79,13 @@ def _older_twin(
 
 def superseded(store: Store, ids: Sequence[str]) -> set[str]:
     """Which of these memories something else stands in front of."""
-    links = store.links.links(ids) if store.links is not None else []
-    return {link.target for link in links if link.type == "supersedes"} & set(ids)
+    links = store.links.links(ids, ("supersedes",)) if store.links is not None else []
+    return {link.target for link in links} & set(ids)
 
 
 def involved(store: Store, ids: Sequence[str]) -> bool:
     """Whether one of these memories supersedes or is superseded: somebody has decided about it already."""
-    links = store.links.links(ids) if store.links is not None else []
-    return any(link.type == "supersedes" for link in links)
+    return store.links is not None and bool(store.links.links(ids, ("supersedes",)))
 
 
 def _decided_on_others(store: Store, memories: Sequence[Memory]) -> bool:

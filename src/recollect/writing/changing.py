@@ -95,7 +95,7 @@ def _with_twins(records: Records, links: LinkIndex, ids: Sequence[str]) -> list[
     gone = dict.fromkeys(ids)
     ring = list(ids)
     while ring:
-        pairs = [(one.source, one.target) for one in links.links(ring, MOST_TWINS) if one.type == "supersedes"]
+        pairs = [(one.source, one.target) for one in links.links(ring, ("supersedes",), MOST_TWINS)]
         pairs = [(newer, older) for newer, older in pairs if newer in gone and older not in gone]
         held = {one.id: one.content for one in records.fetch(list({id for pair in pairs for id in pair}))}
         known = [pair for pair in pairs if held.keys() >= set(pair)]
@@ -111,7 +111,7 @@ def _say_the_same(one: str, other: str) -> bool:
 
 def _bridges(links: LinkIndex, gone: Sequence[str]) -> list[AddLink]:
     """What stands over a memory that goes takes over what that one superseded: no older version may come back."""
-    found = [one for one in links.links(gone, MOST_TWINS) if one.type == "supersedes"]
+    found = links.links(gone, ("supersedes",), MOST_TWINS)
     away = set(gone)
     for id in away & {one.source for one in found} & {one.target for one in found}:
         above = [one for one in found if one.target == id]
@@ -132,8 +132,8 @@ def _supersedes(links: LinkIndex, newer: str, older: str) -> bool:
     seen = {newer}
     waiting = [newer]
     while waiting and len(seen) <= MAX_SUPERSEDED:
-        found = links.links(waiting, MAX_SUPERSEDED)
-        reached = {link.target for link in found if link.type == "supersedes" and link.source in waiting}
+        found = links.links(waiting, ("supersedes",), MAX_SUPERSEDED)
+        reached = {link.target for link in found if link.source in waiting}
         if older in reached:
             return True
         waiting = sorted(reached - seen)

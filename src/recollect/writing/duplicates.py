@@ -86,5 +86,5 @@ def standing(store: Store, memory: Memory) -> Memory:
 
 
 def _superseding(links: LinkIndex, id: str) -> Iterable[str]:
-    found: list[Link] = links.links([id])
-    return (link.source for link in reversed(found) if link.type == "supersedes" and link.target == id)
+    found: list[Link] = links.links([id], ("supersedes",))
+    return (link.source for link in reversed(found) if link.target == id)

@@ -17,11 +17,12 @@ class MemoryLinks:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
 
-    def links(self, ids: Sequence[str], limit: int = MOST_LINKS) -> list[Link]:
+    def links(self, ids: Sequence[str], types: Sequence[str] = (), limit: int = MOST_LINKS) -> list[Link]:
         asked = set(ids)
         told: dict[Link, None] = {}
         seen: Counter[tuple[str, str, str]] = Counter()
-        for link in sorted(self._all(), key=_by_time, reverse=True):
+        wanted = [link for link in self._all() if not types or link.type in types]
+        for link in sorted(wanted, key=_by_time, reverse=True):
             for end, id in (("source", link.source), ("target", link.target)):
                 seen[end, id, link.type] += 1
                 if id in asked and seen[end, id, link.type] <= limit:

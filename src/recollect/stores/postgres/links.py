@@ -17,7 +17,8 @@ from recollect.stores.postgres.replica import Reads
 _WAY = """
     SELECT l.* FROM unnest(%(ids)s::text[]) u (id),
     LATERAL (SELECT m.namespace, m.number FROM memories m WHERE m.id = u.id OFFSET 0) m,
-    LATERAL (SELECT l.* FROM links l WHERE l.namespace = m.namespace AND l.{end} = m.number {bound} OFFSET 0) l
+    LATERAL (SELECT l.* FROM links l WHERE l.namespace = m.namespace AND l.{end} = m.number
+        AND (%(types)s::text[] IS NULL OR l.type = ANY (%(types)s)) {bound} OFFSET 0) l
 """
 NAMED = """
 SELECT l.source, l.type, l.target, l.created_at, l.checksum, a.id, b.id FROM ({}) l,
@@ -66,10 +67,10 @@ class PostgresLinks:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
 
-    def links(self, ids: Sequence[str], limit: int = MOST_LINKS) -> list[Link]:
+    def links(self, ids: Sequence[str], types: Sequence[str] = (), limit: int = MOST_LINKS) -> list[Link]:
         if not ids or limit <= 0:
             return []
-        asked = {"ids": list(ids), "limit": limit}
+        asked = {"ids": list(ids), "types": list(types) or None, "limit": limit}
         found = self._reads.ask(SOME, asked)
         if len(found) > limit:
             ends = Counter(("source", row[0]) for row in found) + Counter(("target", row[2]) for row in found)
@@ -79,7 +80,8 @@ class PostgresLinks:
 
     def leaving(self, id: str, after: Link | None, limit: int) -> list[Link]:
         type, target = ("", "") if after is None else (after.type, after.target)
-        return _sound(self._reads.ask(LEAVING, {"ids": [id], "type": type, "target": target, "limit": max(limit, 0)}))
+        asked = {"ids": [id], "types": None, "type": type, "target": target, "limit": max(limit, 0)}
+        return _sound(self._reads.ask(LEAVING, asked))
 
     def neighbours(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[tuple[int, str]]]:
         if not ids:

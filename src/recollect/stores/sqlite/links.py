@@ -23,21 +23,22 @@ ASKED = (
 )
 IN_TIME = "ORDER BY l.created_at, a.id, l.type, b.id"
 _SOME = """
-    SELECT links.* FROM asked CROSS JOIN links ON links.source = asked.row
+    SELECT links.* FROM asked CROSS JOIN links ON links.source = asked.row {only}
     UNION ALL
-    SELECT links.* FROM asked CROSS JOIN links ON links.target = asked.row WHERE links.source NOT IN asked
+    SELECT links.* FROM asked CROSS JOIN links ON links.target = asked.row {only} WHERE links.source NOT IN asked
     LIMIT ?2 + 1
 """
-SOME = f"{ASKED} {NAMED.format(_SOME)} {IN_TIME}"
-"""All links, where they are not more than a single memory may have of a type: then none is too many."""
 _WAY = """
     SELECT source, type, target, created_at, checksum FROM (
-        SELECT l.*, row_number() OVER (PARTITION BY l.{end}, l.type ORDER BY l.created_at DESC, l.{other} DESC) AS place
-        FROM asked CROSS JOIN links l ON l.{end} = asked.row
+        SELECT links.*, row_number() OVER (PARTITION BY {end}, type ORDER BY created_at DESC, {other} DESC) AS place
+        FROM asked CROSS JOIN links ON links.{end} = asked.row {{only}}
     ) WHERE place <= ?2
 """
 _MANY = f"{_WAY.format(end='source', other='target')} UNION {_WAY.format(end='target', other='source')}"
-MANY = f"{ASKED} {NAMED.format(_MANY)} {IN_TIME}"
+_ONLY = ("", "AND links.type IN (SELECT value FROM json_each(?3))")
+SOME, SOME_TYPED = (f"{ASKED} {NAMED.format(_SOME.format(only=only))} {IN_TIME}" for only in _ONLY)
+"""All links, where they are not more than a single memory may have of a type: then none is too many."""
+MANY, MANY_TYPED = (f"{ASKED} {NAMED.format(_MANY.format(only=only))} {IN_TIME}" for only in _ONLY)
 LEAVING = f"""
 {NAMED.format("SELECT links.* FROM memories m CROSS JOIN links ON links.source = m.row WHERE m.id = ?")}
 WHERE (l.type, b.id) > (?, ?) ORDER BY l.type, b.id LIMIT ?
@@ -65,16 +66,16 @@ class SqliteLinks:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
 
-    def links(self, ids: Sequence[str], limit: int = MOST_LINKS) -> list[Link]:
+    def links(self, ids: Sequence[str], types: Sequence[str] = (), limit: int = MOST_LINKS) -> list[Link]:
         if not ids or limit <= 0:
             return []
         with self._readers.borrow() as connection:
             if not one(connection, "SELECT EXISTS (SELECT 1 FROM links)"):
                 return []
-            asked = (json.dumps(list(ids)), limit)
-            found = rows(connection, SOME, asked)
+            asked = (json.dumps(list(ids)), limit, *([json.dumps(list(types))] if types else []))
+            found = rows(connection, SOME_TYPED if types else SOME, asked)
             if len(found) > limit:
-                found = rows(connection, MANY, asked)
+                found = rows(connection, MANY_TYPED if types else MANY, asked)
         return _sound(found)
 
     def leaving(self, id: str, after: Link | None, limit: int) -> list[Link]:
