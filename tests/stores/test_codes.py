@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -33,10 +34,15 @@ class Found(NamedTuple):
 
 
 def search(
-    index: CodeIndex, query: Floats, limit: int, fetch: Callable[[Ints], Floats], allowed: Allowed | None = None
+    index: CodeIndex,
+    query: Floats,
+    limit: int,
+    fetch: Callable[[Ints], Floats],
+    allowed: Allowed | None = None,
+    refused: Ints = codes.NOBODY,
 ) -> list[Found]:
     """What a store does with the index: an exact look at what it proposes. A row that is gone comes back as NaN."""
-    rows, owners = index.nearest(query, limit, allowed)
+    rows, owners = index.nearest(query, limit, allowed, refused)
     found = {
         int(row): (int(owner), vector)
         for row, owner, vector in zip(rows, owners, fetch(rows))
@@ -95,15 +101,26 @@ VECTORS = np.vstack([np.zeros((1, DIMENSION), np.float32), cloud(10, 5), -cloud(
 step_of = st.one_of(
     st.tuples(st.just("add"), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12), vector_of), max_size=20)),
     st.tuples(st.just("remove"), st.lists(st.integers(0, 14), max_size=6)),
-    st.tuples(st.just("search"), st.integers(1, 12), vector_of, st.none() | st.sets(st.integers(0, 14), max_size=8)),
+    st.tuples(
+        st.just("search"),
+        st.integers(1, 12),
+        vector_of,
+        st.none() | st.sets(st.integers(0, 14), max_size=8),
+        st.booleans(),
+    ),
     st.tuples(st.just("reopen")),
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(history=st.lists(step_of, max_size=14), exact_rows=st.sampled_from([0, 5, 25, 10_000]), masked=st.booleans())
+@given(
+    history=st.lists(step_of, max_size=14),
+    exact_rows=st.sampled_from([0, 5, 25, 10_000]),
+    masked=st.booleans(),
+    shut_share=st.sampled_from([0, 1, 4]),
+)
 def test_random_histories_agree_with_brute_force(
-    history: list[tuple], exact_rows: int, masked: bool, tmp_path_factory: pytest.TempPathFactory
+    history: list[tuple], exact_rows: int, masked: bool, shut_share: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     index, rows = CodeIndex(DIMENSION, exact_rows=exact_rows), dict[int, Row]()
     path = tmp_path_factory.mktemp("history") / "codes"
@@ -123,10 +140,13 @@ def test_random_histories_agree_with_brute_force(
             assert opened is not None
             index = opened
         else:
-            limit, which, allowed = rest
-            keys = None if allowed is None else np.array(sorted(allowed, reverse=True), np.int64)
+            limit, which, named, let_in = rest
+            keys = None if named is None else np.array(sorted(named, reverse=True), np.int64)
             given = (lambda owners, keys=keys: np.isin(owners, keys)) if masked and keys is not None else keys
-            got = search(index, VECTORS[which], limit, fetcher(rows), given)
+            rule = (given,) if let_in or keys is None else (None, keys)
+            with patch.object(codes, "SHUT_SHARE", shut_share):
+                got = search(index, VECTORS[which], limit, fetcher(rows), *rule)
+            allowed = named if let_in or named is None else set(range(15)) - named
             same(got, brute(rows, VECTORS[which], limit, allowed))
         assert len(index) == len(rows)
 
@@ -161,13 +181,13 @@ def test_codes_estimate_cosines_to_a_thousandth_and_without_bias() -> None:
     query = cloud(1, 8, 384)[0]
     query /= np.linalg.norm(query)
     part = codes.Part(
-        codes.Segment.full(codes._columns(np.arange(2_000), np.arange(2_000), vectors, True)), 2_000, None
+        codes.Segment.full(codes._columns(np.arange(2_000), np.arange(2_000), vectors, True)), 2_000, None, codes.NOBODY
     )
     probe, of_query = codes._codes(query[None], codes._peaks(query[None]))
     found, truth = codes._code_scores(part, probe, 0, 2_000) * of_query, units @ query
     assert np.abs(found - truth).max() < 0.005 and abs(np.polyfit(truth, found, 1)[0] - 1) < 0.002
     for kept in (np.array([5, 900, 1_999]), np.arange(0, 2_000, 2)):  # gathered; thinned after
-        some = codes.Part(part.segment, 2_000, kept)
+        some = codes.Part(part.segment, 2_000, kept, codes.NOBODY)
         for first, last in ((0, len(kept)), (1, len(kept) - 1), (len(kept) - 1, len(kept))):
             assert np.array_equal(codes._code_scores(some, probe, first, last) * of_query, found[kept[first:last]])
 

@@ -41,6 +41,8 @@ PIECE_ROWS = 32_768  # of such a scan: a millisecond
 STEP_ROWS = 4_096  # what is gathered or encoded at once stays in the caches
 SAMPLED = 32  # of so many scores one is looked at, to guess where the best begin
 FLOAT_SLACK = 1e-4  # a float32 dot product of unit vectors is nearer than this to the float64 one
+SHUT_SHARE = 16  # up to this part of a segment's rows is scored in vain: to pick out the others takes far longer
+NOBODY: Ints = np.empty(0, np.int64)
 STEPS = 127  # of a coordinate on either side of zero
 MAGIC = b"RCLCODE3"
 NUMBERS = ("rows", "owners")  # mostly rise by one step: in a file they are deflated steps, a sixteenth of a byte a row
@@ -105,17 +107,27 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one search may return of one segment: the rows at `kept`, None meaning the first `count`."""
+    """What one search may return of one segment: the rows at `kept`, None for the first `count`, but none `shut`."""
 
     segment: Segment
     count: int
     kept: Ints | None
+    shut: Ints
 
     def __len__(self) -> int:
         return self.count if self.kept is None else len(self.kept)
 
     def column(self, name: str) -> NDArray[Any]:
         return self.segment.columns[name][slice(self.count) if self.kept is None else self.kept]
+
+    def picked(self) -> "Part":
+        """The same without anything shut."""
+        if not len(self.shut):
+            return self
+        is_open = np.ones(self.count, np.bool_)
+        is_open[self.shut] = False
+        kept = np.flatnonzero(is_open) if self.kept is None else self.kept[is_open[self.kept]]
+        return Part(self.segment, self.count, kept, NOBODY)
 
 
 def _norms(vectors: Floats | Doubles) -> Doubles:
@@ -199,6 +211,8 @@ def _all_scores(parts: list[Part], probe: Bytes) -> Floats:
     for one in helping:
         if not one.cancel():  # one that has not begun has nothing left to do
             one.result()
+    for part, room in zip(parts, rooms):
+        room[part.shut] = -np.inf
     return scores
 
 
@@ -228,7 +242,7 @@ def _chosen(parts: list[Part], flat: Ints) -> list[Part]:
     for part, first, some in zip(parts, bounds, np.split(flat, np.searchsorted(flat, bounds[1:-1]))):
         if len(some):
             kept = some - first if part.kept is None else part.kept[some - first]
-            cut.append(Part(part.segment, part.count, kept))
+            cut.append(Part(part.segment, part.count, kept, NOBODY))
     return cut
 
 
@@ -268,7 +282,9 @@ def _near_vectors(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, In
 def _near_codes(unit: Floats, limit: int, parts: list[Part]) -> tuple[Ints, Ints]:
     """By codes."""
     probe = _codes(unit[None], _peaks(unit[None]))[0]
-    return _head(parts, _all_scores(parts, probe), limit + limit // 2 + HEAD_ROWS)[:2]
+    rows, owners, scores = _head(parts, _all_scores(parts, probe), limit + limit // 2 + HEAD_ROWS)
+    is_open = scores > -np.inf
+    return rows[is_open], owners[is_open]
 
 
 class CodeIndex:
@@ -306,16 +322,19 @@ class CodeIndex:
         with self._lock:
             self._bury([segment.owned(keys, segment.count) for segment in self._segments])
 
-    def nearest(self, query: Floats, limit: int, allowed: Allowed | None = None) -> tuple[Ints, Ints]:
+    def nearest(
+        self, query: Floats, limit: int, allowed: Allowed | None = None, refused: Ints = NOBODY
+    ) -> tuple[Ints, Ints]:
         """Rows and their owners that are worth an exact look, in no order, among the allowed ones only.
 
         The best `limit` owners by cosine are all there while the full vectors are held, nearly all of them later.
-        `allowed` is an array of owners (best sorted), or a function from owners to flags.
+        `allowed` is an array of owners (best sorted), or a function from owners to flags; `refused` are owners that
+        are passed over.
         """
         unit = np.asarray(query, np.float64)
         if unit.shape != (self.dimension,) or not np.isfinite(unit).all():
             raise ValueError(f"the query is not {self.dimension} finite numbers")
-        unit, parts = (unit / _norms(unit)).astype(np.float32), self._visible(allowed)
+        unit, parts = (unit / _norms(unit)).astype(np.float32), self._visible(allowed, _distinct(refused))
         if limit < 1 or not parts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         return (_near_codes if parts[0].segment.coded else _near_vectors)(unit, limit, parts)
@@ -325,7 +344,7 @@ class CodeIndex:
 
         The stamp names the state of the store that the index holds now: let no add or remove run beside the call.
         """
-        parts = self._visible(None)
+        parts = [one.picked() for one in self._visible(None)]
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             temporary.touch(0o600)
@@ -394,7 +413,7 @@ class CodeIndex:
         lasting = [segment for segment in self._segments if segment.count > segment.dead]
         self._segments = [one.compacted() if 2 * one.dead > one.count else one for one in lasting]
 
-    def _visible(self, allowed: Allowed | None) -> list[Part]:
+    def _visible(self, allowed: Allowed | None, refused: Ints = NOBODY) -> list[Part]:
         """The rows a search may return, at one moment."""
         with self._lock:
             seen = [(segment, segment.count) for segment in self._segments]
@@ -404,11 +423,15 @@ class CodeIndex:
             kept = None if keys is None else segment.owned(keys, count)
             if callable(allowed):
                 kept = np.flatnonzero(allowed(segment.columns["owners"][:count]))
+            shut = segment.owned(refused, count) if len(refused) else NOBODY
             if segment.dead:
                 live = segment.live[:count].copy()  # flatnonzero of flags that change meanwhile makes numbers up
-                kept = np.flatnonzero(live) if kept is None else kept[live[kept]]
-            if kept is None or len(kept):
-                parts.append(Part(segment, count, kept))
+                shut = np.union1d(shut, np.flatnonzero(~live))
+            part = Part(segment, count, kept, shut)
+            if kept is not None or not segment.coded or len(shut) * SHUT_SHARE > count:
+                part = part.picked()
+            if len(part):
+                parts.append(part)
         return parts
 
 

@@ -125,15 +125,17 @@ def _listed(connection: Connection, search: Search, units: Sequence[Unit], posti
     """Candidates from the lists in memory. Where the rarer words find too few, all words find."""
     scope = rows_in_scope(connection, postings, search.filter, search.view, spare=SPARE_EXCLUDED)
     compiled = " OR ".join(search.runs[unit].quoted for unit in units)
-    if scope is not None and len(scope) <= COUNTED_SCOPE:
-        return Candidates(compiled, scope.tolist(), True)
+    rows = scope.rows
+    if rows is not None and len(rows) <= COUNTED_SCOPE:
+        return Candidates(compiled, rows.tolist(), True)
     left_out = _common(search, units, FOUND_SHARE)
     found, lists, all_counted = np.zeros(0, np.int64), list[Listed](), False
     for finding in ([unit for unit in units if unit not in left_out], units):
         weight, lists = _weighed(connection, search, finding, postings)
+        weight[scope.refused] = 0
         all_counted = len(lists) == len(units)
         wanted = search.most if all_counted else LISTED_CANDIDATES + 2 * search.limit + len(search.filter.exclude)
-        found = _heaviest(weight, wanted) if scope is None else scope[_heaviest(weight[scope], wanted)]
+        found = _heaviest(weight, wanted) if rows is None else rows[_heaviest(weight[rows], wanted)]
         if len(found) >= search.limit or not left_out:
             break
     return Candidates(compiled, found.tolist(), counts=_counts(found, lists) if all_counted else None)

@@ -64,8 +64,9 @@ class Scans:
             scan = self._current(connection, model, len(vector))
         if not len(scan.index):
             return []
-        allowed = _allowed(connection, self._postings, filter)
-        return scan.index.nearest(vector, limit + min(len(filter.exclude), SPARE_EXCLUDED), allowed)[0].tolist()
+        allowed, refused = _allowed(connection, self._postings, filter)
+        wanted = limit + min(len(filter.exclude), SPARE_EXCLUDED)
+        return scan.index.nearest(vector, wanted, allowed, refused)[0].tolist()
 
     def count(self, connection: Connection) -> int:
         """How many vectors there are of all models; those of a scan at hand are not read."""
@@ -146,15 +147,16 @@ def _stamp(connection: Connection, model: int, sequence: int) -> str:
     return f"{identity}:{model}:{sequence}"
 
 
-def _allowed(connection: Connection, postings: Postings, filter: Filter) -> Allowed | None:
-    """The rows in scope, or for many of them a table to look them up; None when there is nothing to restrict."""
+def _allowed(connection: Connection, postings: Postings, filter: Filter) -> tuple[Allowed | None, Ints]:
+    """The rows in scope, or for many of them a table to look them up; None for all but the rows beside it."""
     view = postings.view(connection)
-    found = rows_in_scope(connection, postings, without_idle_times(connection, filter), view, spare=SPARE_EXCLUDED)
+    scope = rows_in_scope(connection, postings, without_idle_times(connection, filter), view, spare=SPARE_EXCLUDED)
+    found, refused = scope.rows, scope.refused.astype(np.int64)
     if found is None or len(found) * TABLE_SHARE < view.top:
-        return None if found is None else found.astype(np.int64)
+        return None if found is None else found.astype(np.int64), refused
     table = np.zeros(view.top + 2, np.bool_)  # the last place stands for memories that came later
     table[found] = True
-    return lambda owners: np.take(table, owners, mode="clip")
+    return lambda owners: np.take(table, owners, mode="clip"), refused
 
 
 def _add_all(connection: Connection, model: int, index: CodeIndex) -> None:

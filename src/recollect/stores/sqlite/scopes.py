@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -22,6 +22,17 @@ FEW_ROWS = 4_096
 """Listing so many takes less than a millisecond."""
 FEW_SHARE = 16
 """So much less than listing all is worth a try in a large store."""
+FEWEST_ROWS = 512
+"""So few left out are looked for first: most filters of time leave out hardly anything, or nearly everything."""
+NOBODY = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The rows that a filter lets through, rising; None where that is everything but a few, which are named."""
+
+    rows: Rows | None
+    refused: Rows
 
 
 def without_idle_times(connection: Connection, filter: Filter) -> Filter:
@@ -36,31 +47,35 @@ def without_idle_times(connection: Connection, filter: Filter) -> Filter:
     return filter if (after, before) == (filter.after, filter.before) else replace(filter, after=after, before=before)
 
 
-def rows_in_scope(
-    connection: Connection, postings: Postings, filter: Filter, view: View, *, spare: int = 0
-) -> Rows | None:
-    """The rows that the filter lets through, rising; None when that is everything, but for up to `spare` excluded
-    memories: who finds so many more than are wanted can drop them afterwards.
+def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, view: View, *, spare: int = 0) -> Within:
+    """The rows that the filter lets through, but for up to `spare` excluded memories: who finds so many more than are
+    wanted can drop them afterwards.
 
-    Scope terms are hashes: what a namesake lets through must be checked on the memories' own columns. Where nothing is
-    demanded and something refused, rows of forgotten memories are among them.
+    To pass over a few rows takes next to nothing, to pick out nearly all of them as long as a search. Scope terms are
+    hashes: what a namesake lets through must be checked on the memories' own columns. Where nothing is demanded and
+    much refused, rows of forgotten memories are among them.
     """
-    return _scope(connection, postings, filter, view, spare)[0]
+    found, refused = _scope(connection, postings, filter, view, spare)
+    if found is None and len(refused) * FEW_SHARE <= view.top:
+        return Within(None, refused)
+    return Within(_without(found, refused, view.top), NOBODY)
 
 
 def size_of_scope(connection: Connection, postings: Postings, filter: Filter, view: View) -> int | None:
     """How many memories the filter lets through; None when that is everything."""
-    found, is_rest = _scope(connection, postings, filter, view, 0)
-    return None if found is None else len(found) - (view.top - view.documents if is_rest else 0)
+    found, refused = _scope(connection, postings, filter, view, 0)
+    if found is None:
+        return view.documents - len(refused) if len(refused) else None
+    return len(_without(found, refused, view.top))
 
 
 def _scope(
     connection: Connection, postings: Postings, filter: Filter, view: View, spare: int
-) -> tuple[Rows | None, bool]:
-    """The rows, and whether they are all that are not refused."""
+) -> tuple[Rows | None, Rows]:
+    """The rows that are demanded, None where none are, and those that are refused."""
     if filter.only is not None:
         scope = conditions(filter)
-        return _numbers(connection, f"SELECT group_concat(row) FROM memories m WHERE {scope.sql}", scope.values), False
+        return _numbers(connection, f"SELECT group_concat(row) FROM memories m WHERE {scope.sql}", scope.values), NOBODY
     terms = scope_expression(filter, covers_store(connection, filter.namespace))
     demanded, refused = ([postings.rows(connection, term, view) for term in some] for some in terms)
     if filter.after is not None or filter.before is not None:
@@ -70,15 +85,14 @@ def _scope(
     everything = not demanded and not any(map(len, refused))
     if filter.exclude and not (everything and len(filter.exclude) <= spare):
         refused.append(_excluded(connection, filter))
-    found = reduce(common_rows, demanded) if demanded else None
-    if any(map(len, refused)):
-        found = _without(found, np.concatenate(refused), view.top)
-    return found, not demanded
+    return reduce(common_rows, demanded) if demanded else None, np.unique(np.concatenate([NOBODY, *refused]))
 
 
 def _without(rows: Rows | None, refused: Rows, top: int) -> Rows:
     """The rows that are not refused; None stands for all up to the top."""
     rows = np.arange(1, top + 1) if rows is None else rows
+    if not len(refused):
+        return rows
     is_open = np.ones(max(rows.max(initial=0), refused.max()) + 1, np.bool_)
     is_open[refused] = False
     return rows[is_open[rows]]
@@ -86,14 +100,19 @@ def _without(rows: Rows | None, refused: Rows, top: int) -> Rows:
 
 def _by_time(connection: Connection, filter: Filter, few: int) -> tuple[Rows | None, Rows | None]:
     """The rows of the filter's time, or those of all other times, whichever are few; else the former."""
+
+    def left_out(limit: int) -> Rows:
+        return np.concatenate([_between(connection, filter.namespace, *span, limit) for span in others])
+
     first = ALWAYS[0] if filter.after is None else to_ms(filter.after)
     last = ALWAYS[1] if filter.before is None else to_ms(filter.before) - 1
+    others = ((ALWAYS[0], first - 1), (last + 1, ALWAYS[1]))
+    if len(outside := left_out(FEWEST_ROWS)) < FEWEST_ROWS:
+        return None, outside
     inside = _between(connection, filter.namespace, first, last, few)
     if len(inside) < few:
         return inside, None
-    others = ((ALWAYS[0], first - 1), (last + 1, ALWAYS[1]))
-    outside = np.concatenate([_between(connection, filter.namespace, *span, few) for span in others])
-    if len(outside) < few:
+    if len(outside := left_out(few)) < few:
         return None, outside
     return _between(connection, filter.namespace, first, last, -1), None
 

@@ -1,0 +1,97 @@
+"""A filter that leaves few memories out finds what one finds who looks at every memory that it lets in."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlite_cases import embed, note, put, text_of, vectors_of
+
+from recollect.domain.changes import Erase
+from recollect.domain.memory import EPOCH, Memory
+from recollect.domain.query import Or, Term
+from recollect.domain.question import Filter
+from recollect.ports import Store
+from recollect.stores import codes
+from recollect.stores.sqlite import finding, open_sqlite, scopes
+from recollect.stores.sqlite.connection import connect
+from recollect.stores.sqlite.postings import Postings
+
+WORDS = [f"{first}{last}" for first in ("ba", "ce", "di", "fo", "gu") for last in ("lot", "murk", "ned", "sing")]
+COUNT = 800
+BEST = 50
+QUERY = Or((Term(WORDS[0]), Term(WORDS[7]), Term(WORDS[13])))
+EAST = np.array([1, 0], np.float32)
+DAYS = [EPOCH + timedelta(days=number) for number in range(COUNT)]
+
+
+def memories() -> list[Memory]:
+    """The earliest are the nearest, hold most of the words that are asked for, and are decisions."""
+    rng = random.Random(3)
+    return [
+        replace(
+            note(f"n{number:04d}", " ".join([*rng.choices(WORDS, k=12), *WORDS[7:14] * (number < BEST)])),
+            tags=("odd",) if number % 50 == 7 else (),
+            created_at=DAYS[number],
+            type="decision" if number < BEST else "fact",
+        )
+        for number in range(COUNT)
+    ]
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store that searches as a large one does."""
+    monkeypatch.setattr(finding, "LARGE_INDEX", 100)
+    monkeypatch.setattr(finding, "COUNTED_SCOPE", 50)
+    monkeypatch.setattr(finding, "SPARE_EXCLUDED", 0)
+    monkeypatch.setattr(codes, "EXACT_ROWS", 0)
+    monkeypatch.setattr(codes.CodeIndex.__init__, "__kwdefaults__", {"exact_rows": 0})
+    store = open_sqlite(tmp_path / "s.db")
+    written = memories()
+    put(store, *written)
+    for number, memory in enumerate(written):
+        embed(store, memory, np.cos(number / COUNT), np.sin(number / COUNT))
+    store.records.write([Erase("n0005", tombstone=False)])
+    return store
+
+
+def found(store: Store, filter: Filter) -> tuple[list[str], list[str]]:
+    matches = text_of(store).match(QUERY, filter, 20)
+    return sorted(matches.ids), [hit.id for hit in vectors_of(store).search("m", EAST, filter, 30)]
+
+
+FEW_LEFT_OUT = [
+    Filter(after=DAYS[BEST]),
+    Filter(before=DAYS[COUNT - 9]),
+    Filter(after=DAYS[4], before=DAYS[COUNT - 4]),
+    Filter(without_types=("decision",)),
+    Filter(without_tags=("odd",), before=DAYS[COUNT - 9]),
+    Filter(exclude=frozenset({"n0000", "n0001", "n0044"})),
+]
+
+
+@pytest.mark.parametrize("filter", FEW_LEFT_OUT)
+def test_few_left_out_are_passed_over(large: Store, monkeypatch: pytest.MonkeyPatch, filter: Filter) -> None:
+    words, meaning = found(large, filter)
+    monkeypatch.setattr(scopes, "FEW_SHARE", 10**9)  # so that all others are picked out instead
+    assert (words, meaning) == found(large, filter)
+    let_in = {memory.id for memory in memories() if filter.allows(memory)} - {"n0005"}
+    assert set(words) <= let_in and len(words) >= 20 and meaning == sorted(let_in)[:30]
+    large.close()
+
+
+@pytest.mark.parametrize("filter", FEW_LEFT_OUT)
+def test_few_left_out_are_named_instead_of_all_others(large: Store, tmp_path: Path, filter: Filter) -> None:
+    connection, lists = connect(str(tmp_path / "s.db"), create=False), Postings()
+    scope = scopes.rows_in_scope(connection, lists, filter, lists.view(connection))
+    refused = sum(not filter.allows(memory) for memory in memories() if memory.id != "n0005")
+    assert scope.rows is None and len(scope.refused) == refused
+    size = scopes.size_of_scope(connection, lists, filter, lists.view(connection))
+    assert size == COUNT - 1 - refused
+    connection.close()
+    large.close()
