@@ -24,6 +24,7 @@ from recollect.doors.http.guard import LOOPBACK
 from recollect.doors.http.lanes import Limits
 from recollect.doors.http.listening import bind_port, bind_socket, protocol_for, require_local
 from recollect.doors.http.mounting import mounts
+from recollect.doors.staying import settle_down
 from recollect.engine import Engine, open_engine
 from recollect.settings import Settings
 from recollect.stores.sqlite.gate import Gate
@@ -56,6 +57,7 @@ def serve(store: str | None, place: Place, started: Callable[[token.Address, Pat
         try:
             logs.configure()
             server = _server(Door(engine, place.limits), secret, place)
+            settle_down()
             token.write_address(chosen.home, address)
             started(address, token.token_path(chosen.home))
             server.run(sockets)

@@ -19,6 +19,7 @@ import anyio
 from recollect.domain.memory import DEFAULT_NAMESPACE
 from recollect.doors.mcp.door import Lazily
 from recollect.doors.mcp.server import build_server
+from recollect.doors.staying import settle_down
 
 if TYPE_CHECKING:
     from recollect.engine import Engine
@@ -31,7 +32,13 @@ GRACE_SECONDS = 1.2
 def serve(opening: Callable[[], Engine], *, namespace: str = DEFAULT_NAMESPACE) -> None:
     """Answer until the client closes its end. The store is opened by the first tool that needs it."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    engine = Lazily(opening)
+
+    def opened() -> Engine:
+        engine = opening()
+        settle_down()
+        return engine
+
+    engine = Lazily(opened)
     server = build_server(engine, namespace=namespace)
     _leave_with_the_client()
     try:
