@@ -17,8 +17,10 @@ from recollect.domain.changes import Change, Erase, Put
 from recollect.domain.errors import Conflict, InvalidInput, RecollectError, StoreUnavailable
 from recollect.ports import Store
 from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.writer import Writer
+from recollect.stores.sqlite.writer import Group, Writer
+from recollect.stores.sqlite.writer import _begin as writing_begin  # type: ignore[attr-defined]
 
 
 class Held:
@@ -303,6 +305,52 @@ def test_merging_while_callers_are_waited_for_ends_if_they_do_not_come_back(tmp_
     assert second.care.stats().memories == 25
     assert second.care.check() == []
     second.close()
+
+
+def test_callers_are_answered_before_the_writer_waits_for_another_process(tmp_path: Path) -> None:
+    """It begins the next transaction before it answers, in order to merge; but it lets nobody wait for others."""
+    store, others = open_sqlite(tmp_path / "s.db"), Gate(tmp_path / "s.db.lock", 30)
+    writer: Writer = store.records._writer  # type: ignore[attr-defined]
+    commit, leave = writer._commit, contextlib.ExitStack()  # type: ignore[attr-defined]
+
+    def commit_and_lose_the_gate(group: Group, callers: int, pause_s: float) -> float:
+        took_s = commit(group, callers, pause_s)
+        if len(group.jobs) > 1:
+            leave.enter_context(others.passage())
+        return took_s
+
+    writer._commit = commit_and_lose_the_gate  # type: ignore[method-assign]
+    texts = [[Put(note(f"{one}-{two}", f"text {one} {two}")) for two in range(8)] for one in range(3)]
+    assert write_together(store, [*texts]) == [None] * 3
+    leave.close()
+    put(store, note("after", "the gate is open again"))
+    assert store.care.stats().memories == 25
+    store.close()
+    others.close()
+
+
+def test_callers_are_answered_where_the_next_transaction_cannot_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    begin, refused = writing_begin, list[bool]()
+
+    def refuse_to_merge(writing: Writing) -> None:
+        if writing.is_unmerged:
+            refused.append(True)
+            raise apsw.BusyError
+        begin(writing)
+
+    texts = [[Put(note(f"{one}-{two}", f"text {one} {two}")) for two in range(8)] for one in range(3)]
+    with monkeypatch.context() as broken:
+        broken.setattr("recollect.stores.sqlite.writer._begin", refuse_to_merge)
+        assert write_together(store, [*texts]) == [None] * 3
+        with pytest.raises(StoreUnavailable, match="stayed locked"):
+            put(store, note("lost", "not written"))
+    assert len(refused) == 2
+    put(store, note("after", "works again"))
+    assert store.care.stats().memories == 25
+    store.close()
 
 
 def test_a_writer_that_cannot_start_is_a_typed_error_and_starts_later(

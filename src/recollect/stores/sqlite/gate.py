@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,13 +70,18 @@ class Gate:
                 ) from error
 
     @contextmanager
-    def passage(self) -> Generator[None]:
-        """Be the only process that writes, or StoreUnavailable when the others hold on for too long."""
+    def passage(self, before_waiting: Callable[[], None] | None = None) -> Generator[None]:
+        """Be the only process that writes, or StoreUnavailable when the others hold on for too long.
+
+        `before_waiting` is called where others have to be waited for, perhaps more than once.
+        """
         if self._descriptor is None:
             yield
             return
         deadline = time.monotonic() + self._timeout_s
         while not _try_lock(self._descriptor):
+            if before_waiting is not None:
+                before_waiting()
             if time.monotonic() > deadline:
                 raise StoreInUse("another process has been writing to the store for too long", "try again, or end it")
             time.sleep(POLL_S)

@@ -6,6 +6,7 @@ To look again and again would take the interpreter away from the very callers th
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import Generic, TypeVar
 
 One = TypeVar("One")
@@ -19,31 +20,75 @@ def held() -> threading.Lock:
     return lock
 
 
-class Line(Generic[One]):
-    """First come, first served. Any thread may join, one takes."""
+class Signal:
+    """Given once, for everybody who waits for it.
+
+    It is a lock that whoever gets it gives back at once, which wakes the next. To wake all of them takes longer: they
+    would stand before the interpreter together, fall asleep there and be woken a second time.
+    """
+
+    __slots__ = ("_is_given", "_lock")
 
     def __init__(self) -> None:
+        self._lock = held()
+        self._is_given = False
+
+    def give(self) -> None:
+        """Let everybody go."""
+        self._is_given = True
+        self._lock.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Until it is given; False if the time was over before."""
+        try:
+            if not self._lock.acquire(timeout=seconds):
+                return False
+            self._pass_on()
+        except BaseException:  # interrupted (Ctrl-C), perhaps with the lock in hand
+            if self._is_given:
+                self._pass_on()
+            raise
+        return True
+
+    def _pass_on(self) -> None:
+        try:
+            self._lock.release()
+        except RuntimeError:  # somebody who was interrupted has done so for us
+            return
+
+
+class Line(Generic[One]):
+    """First come, first served. Any thread may join, one takes: a group of `most` at most, which has one signal."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._lock = threading.Lock()
-        self._here: list[One] = []
+        self._groups: deque[tuple[list[One], Signal]] = deque()
+        self._count = 0
         self._enough = NEVER
         """With so many the bell is rung, once."""
         self._bell = held()
         self._ended = False
 
     def __len__(self) -> int:
-        return len(self._here)
+        return self._count
 
-    def join(self, one: One) -> None:
-        """Stand behind the others."""
+    def join(self, one: One) -> Signal:
+        """Stand behind the others; what to wait for."""
         with self._lock:
-            self._here.append(one)
-            if len(self._here) >= self._enough:
+            if not self._groups or len(self._groups[-1][0]) >= self._most:
+                self._groups.append(([], Signal()))
+            group, signal = self._groups[-1]
+            group.append(one)
+            self._count += 1
+            if self._count >= self._enough:
                 self._ring()
+            return signal
 
     def wait(self, count: int, seconds: float = -1) -> None:
         """Until so many are here, or the line has ended, or the time is over (-1: never)."""
         with self._lock:
-            if len(self._here) >= count or self._ended:
+            if self._count >= count or self._ended:
                 return
             self._enough = count
         if self._bell.acquire(timeout=seconds):
@@ -53,11 +98,14 @@ class Line(Generic[One]):
                 self._bell.acquire()
             self._enough = NEVER
 
-    def take(self, most: int) -> list[One]:
-        """The first of the line."""
+    def take(self) -> tuple[list[One], Signal]:
+        """The first of the line, and what they wait for."""
         with self._lock:
-            taken, self._here = self._here[:most], self._here[most:]
-            return taken
+            if not self._groups:
+                return [], Signal()
+            group, signal = self._groups.popleft()
+            self._count -= len(group)
+            return group, signal
 
     def end(self) -> None:
         """Nobody will join any more: nobody waits for others."""

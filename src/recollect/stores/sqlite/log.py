@@ -48,10 +48,13 @@ class Log:
         self._pages = pages
         return apsw.SQLITE_OK
 
+    @property
+    def is_long(self) -> bool:
+        """Whether `shorten` has something to do."""
+        return self._pages >= self._next
+
     def shorten(self, connection: Connection) -> None:
         """After a commit whose callers have been answered: have the log copied if it is long."""
-        if self._pages < self._next:
-            return
         self._next = self._pages + SOON_PAGES
         if self._pages >= LATEST_PAGES and self.alone.acquire(blocking=self._pages >= LONGEST_PAGES):
             try:

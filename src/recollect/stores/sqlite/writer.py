@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -26,7 +26,7 @@ from recollect.stores.sqlite.entries import Entries, entries_of, read
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.ledger import Ledger, Writing
 from recollect.stores.sqlite.lexicon import Lexicon
-from recollect.stores.sqlite.line import Line, held
+from recollect.stores.sqlite.line import Line, Signal
 from recollect.stores.sqlite.log import Log
 
 QUEUE_LIMIT = 1_000
@@ -57,8 +57,18 @@ class Job:
     """What `work` would insert, prepared by the caller: the writer inserts those of all callers at once."""
     result: Any = None
     error: BaseException | None = None
-    finished: threading.Lock = field(default_factory=held)
-    """Held until the job is finished."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Those whose work is one transaction, and who wait for the same signal."""
+
+    jobs: Sequence[Job] = ()
+    signal: Signal | None = None
+
+    def take(self, line: Line[Job]) -> None:
+        """Be the first of the line."""
+        self.jobs, self.signal = line.take()
 
 
 class Writer:
@@ -77,13 +87,15 @@ class Writer:
         self._gate = gate
         self._wait_s = wait_s
         self._before_purge = before_purge
-        self._line: Line[Job] = Line()
+        self._line: Line[Job] = Line(GROUP_LIMIT)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
         self._closed = False
         self.lexicon = Lexicon()
         self._writing: Writing | None = None
+        self._unanswered: Signal | None = None
+        """Of a group that is durable, or has failed."""
 
     def run(self, work: Work, changes: Sequence[Change] = ()) -> Any:
         """Do the work in a transaction; returns its result when it is durable, or raises what went wrong.
@@ -92,9 +104,8 @@ class Writer:
         `changes` are what it makes, if it makes nothing else: those of many callers may be made together.
         """
         job = self._job(work, changes)
-        self._submit(job)
         # The writer answers every job it takes; the bound only guards against a disk that never returns.
-        if not job.finished.acquire(timeout=self._wait_s * 6):
+        if not self._submit(job).wait(self._wait_s * 6):
             raise StoreUnavailable("the disk did not answer in time; the write may still happen", "read it back")
         if job.error is not None:
             raise job.error
@@ -122,21 +133,21 @@ class Writer:
         if self._closed:
             raise StoreUnavailable("the store is closed", "open it again")
 
-    def _submit(self, job: Job) -> None:
+    def _submit(self, job: Job) -> Signal:
         deadline = time.monotonic() + self._wait_s
-        while not self._accepted(job):
+        while (signal := self._accepted(job)) is None:
             if time.monotonic() > deadline:
                 raise StoreUnavailable("too many writes are waiting", "slow down and try again")
             time.sleep(FULL_PAUSE_S)
+        return signal
 
-    def _accepted(self, job: Job) -> bool:
+    def _accepted(self, job: Job) -> Signal | None:
         with self._lock:
             self.require_open()
             if len(self._line) >= QUEUE_LIMIT:
-                return False
+                return None
             self._start()
-            self._line.join(job)
-        return True
+            return self._line.join(job)
 
     def _start(self) -> None:
         if self._thread is None:
@@ -152,43 +163,55 @@ class Writer:
 
         Callers that were just released mostly come back at once. To wait a moment for them costs less than the commit
         they would need on their own; a caller that is alone never waits. If the full-text index has to be merged, that
-        is done while they come.
+        is done while they come: the transaction for it is begun before they are answered, because the writer would
+        get the interpreter back only after most of them.
         """
         callers, pause_s = 1, 0.0
         while True:
-            if callers < 2 or self._writing is None or not self._writing.is_unmerged:
+            is_merging = callers > 1 and self._writing is not None and self._writing.is_unmerged
+            if self._log is not None and self._log.is_long and self._writing is not None:
+                self._answer()
+                self._log.shorten(self._writing.connection)
+            if not is_merging:
+                self._answer()
                 self._line.wait(1)
                 if not self._line:
                     return
                 self._line.wait(callers, pause_s)
-            group: list[Job] = []
+            group = Group()
             took_s = 0.0
             try:
                 took_s = self._commit(group, callers, pause_s)
             except BaseException as error:  # the thread must live: every caller waits for it
+                self._answer()
                 failure = translate(error) if isinstance(error, apsw.Error | UnicodeDecodeError) else error
-                group = group or self._line.take(GROUP_LIMIT)
-                for job in group:
+                if not group.jobs:
+                    group.take(self._line)
+                for job in group.jobs:
                     job.error = job.error or failure
-            callers = min(len(group) + len(self._line), GROUP_LIMIT)
+            self._unanswered = group.signal
+            callers = min(len(group.jobs) + len(self._line), GROUP_LIMIT)
             pause_s = min(took_s / 2, LONGEST_PAUSE_S)
-            for job in group:
-                job.finished.release()
-            if self._log is not None and self._writing is not None:
-                self._log.shorten(self._writing.connection)
 
-    def _commit(self, group: list[Job], callers: int, pause_s: float) -> float:
+    def _answer(self) -> None:
+        """Tell the last group what became of it, if it was not told yet."""
+        signal, self._unanswered = self._unanswered, None
+        if signal is not None:
+            signal.give()
+
+    def _commit(self, group: Group, callers: int, pause_s: float) -> float:
         """Take those who wait into the group and make what they bring durable; the seconds that this took."""
-        with self._lend() as connection, self._gate.passage():
+        with self._lend() as connection, self._gate.passage(self._answer):
             writing = self._writing or self._begin_with(connection)
             try:
                 if writing.is_unmerged:
                     _begin(writing)
+                    self._answer()
                     writing.merge()
                     self._line.wait(callers, pause_s)
-                group += self._line.take(GROUP_LIMIT)
+                group.take(self._line)
                 began = time.monotonic()
-                total = self._do(group, writing)
+                total = self._do(group.jobs, writing)
                 if total is None:
                     return 0.0
                 writing.settle(total)
@@ -217,7 +240,7 @@ class Writer:
             self._log.watch(connection)
         return self._writing
 
-    def _do(self, group: list[Job], writing: Writing) -> Ledger | None:
+    def _do(self, group: Sequence[Job], writing: Writing) -> Ledger | None:
         """Everybody's work in an open transaction, and its sums; None if there is nothing to commit."""
         try:
             return _together(group, writing)
