@@ -27,9 +27,9 @@ def copying(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     copy = log.copy
 
-    def watched(connection: Connection) -> None:
+    def watched(connection: Connection) -> int:
         names.append(threading.current_thread().name)
-        copy(connection)
+        return copy(connection)
 
     monkeypatch.setattr(log, "copy", watched)
     return names
@@ -58,9 +58,9 @@ def test_the_log_is_started_anew_under_a_load_that_never_pauses(
     monkeypatch.setattr(log, "LONGEST_PAGES", 240)
     copy = log.copy
 
-    def copy_if_the_writer(connection: Connection) -> None:
-        if threading.current_thread().name == "recollect-writer":  # the thread never gets done
-            copy(connection)
+    def copy_if_the_writer(connection: Connection) -> int:
+        # The thread never gets done.
+        return copy(connection) if threading.current_thread().name == "recollect-writer" else 0
 
     monkeypatch.setattr(log, "copy", copy_if_the_writer)
     store = open_sqlite(tmp_path / "s.db")
@@ -69,6 +69,31 @@ def test_the_log_is_started_anew_under_a_load_that_never_pauses(
     assert log_pages(tmp_path / "s.db") < 400
     assert "recollect-writer" in copying
     assert text_of(store).frequencies(["zebra"]) == [100]
+    store.close()
+
+
+def test_the_writer_copies_only_what_the_thread_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SOON_PAGES", 200)
+    monkeypatch.setattr(log, "LATEST_PAGES", 400)
+    monkeypatch.setattr(log, "FEW_PAGES", 120)
+    store = open_sqlite(tmp_path / "s.db")
+    own: log.Log = store.records._writer._log  # type: ignore[attr-defined]
+    copy, left = log.copy, list[tuple[str, int]]()
+
+    def watched(connection: Connection) -> int:
+        name, pages = threading.current_thread().name, own._pages  # type: ignore[attr-defined]
+        left.append((name, pages - own._copied))  # type: ignore[attr-defined]
+        copied = copy(connection)
+        while name == "recollect-log" and own._pages == pages and not own._closing:  # type: ignore[attr-defined]
+            threading.Event().wait(0.0001)  # under load there is always one more commit
+        return copied
+
+    monkeypatch.setattr(log, "copy", watched)
+    for number in range(200):  # some four thousand pages
+        put(store, note(f"n{number}", f"zebra number {number}"))
+    by_writer = [pages for name, pages in left if name == "recollect-writer"]
+    assert by_writer and max(by_writer) <= 120
+    assert log_pages(tmp_path / "s.db") < 1_000
     store.close()
 
 
