@@ -329,6 +329,33 @@ def test_callers_are_answered_before_the_writer_waits_for_another_process(tmp_pa
     others.close()
 
 
+def test_callers_are_answered_before_the_writer_waits_for_a_program_that_knows_no_gate(tmp_path: Path) -> None:
+    store, foreign = open_sqlite(tmp_path / "s.db"), apsw.Connection(str(tmp_path / "s.db"))
+    writer: Writer = store.records._writer  # type: ignore[attr-defined]
+    commit = writer._commit  # type: ignore[attr-defined]
+
+    def commit_and_lose_the_lock(group: Group, callers: int, pause_s: float) -> float:
+        took_s = commit(group, callers, pause_s)
+        if len(group.jobs) > 1:
+            foreign.execute("BEGIN IMMEDIATE")
+            writer._writing.connection.set_busy_timeout(600_000)  # type: ignore[attr-defined, union-attr]
+        return took_s
+
+    writer._commit = commit_and_lose_the_lock  # type: ignore[method-assign]
+    texts = [[Put(note(f"{one}-{two}", f"text {one} {two}")) for two in range(8)] for one in range(3)]
+    outcomes: list[list[RecollectError | None]] = []
+    writing = threading.Thread(target=lambda: outcomes.append(write_together(store, [*texts])))
+    writing.start()
+    writing.join(20)
+    answered = list(outcomes)
+    foreign.execute("ROLLBACK")
+    assert answered == [[None] * 3]
+    put(store, note("after", "the lock is free again"))
+    assert store.care.stats().memories == 25
+    store.close()
+    foreign.close()
+
+
 def test_callers_are_answered_where_the_next_transaction_cannot_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,7 +374,7 @@ def test_callers_are_answered_where_the_next_transaction_cannot_begin(
         assert write_together(store, [*texts]) == [None] * 3
         with pytest.raises(StoreUnavailable, match="stayed locked"):
             put(store, note("lost", "not written"))
-    assert len(refused) == 2
+    assert len(refused) == 4  # each twice: at once, and after the answer with patience
     put(store, note("after", "works again"))
     assert store.care.stats().memories == 25
     store.close()

@@ -205,8 +205,7 @@ class Writer:
             writing = self._writing or self._begin_with(connection)
             try:
                 if writing.is_unmerged:
-                    _begin(writing)
-                    self._answer()
+                    self._begin_and_answer(writing)
                     writing.merge()
                     self._line.wait(callers, pause_s)
                 group.take(self._line)
@@ -223,6 +222,18 @@ class Writer:
             if total.purge:
                 self._purge(connection)
             return time.monotonic() - began
+
+    def _begin_and_answer(self, writing: Writing) -> None:
+        """Begin to merge, then answer; the other way round where a foreign program has SQLite's lock."""
+        writing.connection.set_busy_timeout(0)
+        try:
+            _begin(writing)
+        except apsw.BusyError:
+            self._answer()
+        finally:
+            writing.connection.set_busy_timeout(BUSY_MS)
+        _begin(writing)
+        self._answer()
 
     def _purge(self, connection: Connection) -> None:
         """Take away what was erased from where it still is. The write is durable: a failure is left to `tidy`."""
