@@ -19,6 +19,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.domain.errors import Conflict, Corrupt, InvalidInput, RecollectError, StoreUnavailable, Timeout
 from recollect.stores.postgres.address import Address
+from recollect.stores.postgres.reaching import Attempts, Unreached
 from recollect.stores.refusals import half_a_character
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
@@ -79,8 +80,11 @@ class Server:
         self._path: sql.Composable = sql.SQL("pg_catalog")
         self._openings: dict[tuple[str, str, float], bytes] = {}
         """What begins a transaction, by its kind, tenant and time: making it costs as much as asking."""
+        self._attempts = Attempts(address)
+        self._reach_s = min(wait_s, REACH_S)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address.conninfo,
+            connection_class=self._attempts.watched(),
             kwargs={
                 "autocommit": True,
                 "prepare_threshold": None,
@@ -89,7 +93,7 @@ class Server:
             },
             min_size=1,
             max_size=address.pool,
-            timeout=min(wait_s, REACH_S),
+            timeout=self._reach_s,
             max_idle=IDLE_S,
             reconnect_timeout=RECONNECT_S,
             num_workers=1,
@@ -99,6 +103,11 @@ class Server:
     def open(self) -> None:
         """Start the pool. The first transaction tells whether the server answers."""
         self._pool.open()
+
+    def reach(self) -> None:
+        """Wait for the first connection; whom the server refuses, and will refuse again, is told so at once."""
+        with translated():
+            self._attempts.wait(self._reach_s)
 
     def close(self) -> None:
         """Give all connections back to the server."""
@@ -317,8 +326,15 @@ class Server:
             raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
         if self._pool.closed:
             raise StoreUnavailable("the store is closed", "open it again")
-        with self._pool.connection() as connection:
-            yield connection
+        try:
+            connection = self._pool.getconn()
+        except PoolTimeout as error:
+            raise self._attempts.unreached() from error
+        try:
+            with connection:
+                yield connection
+        finally:
+            self._pool.putconn(connection)
 
     def _drop_stale(self) -> None:
         """After a restart every idle connection is dead: find out now, not one call at a time."""
@@ -394,6 +410,8 @@ def translated() -> Generator[None]:
 
 def translate(error: psycopg.Error) -> RecollectError:
     """Our name for what the server reports."""
+    if isinstance(error, Unreached):
+        return error.told
     if isinstance(error, errors.QueryCanceled):
         return Timeout("the server took too long", "ask with fewer or rarer words, or try again")
     if isinstance(error, errors.DiskFull):

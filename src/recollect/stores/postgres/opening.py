@@ -43,6 +43,7 @@ def open_postgres(
     server = Server(parsed(address), wait_s, search_s, read_only=read_only)
     server.open()
     try:
+        server.reach()
         prepare(server, migrations)
         writable = _Writable(server)
     except BaseException:
