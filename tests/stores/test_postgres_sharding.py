@@ -22,7 +22,7 @@ from tests.postgres_server import shared_server
 
 pytestmark = pytest.mark.postgres
 
-TENANTS = {"memories", "texts", "vectors", "outbox", "links", "tombstones", "terms", "words", "counts"}
+TENANTS = {"memories", "texts", "vectors", "outbox", "links", "tombstones", "terms", "words", "counts", "tallies"}
 EAST = np.array([1, 0], dtype=np.float32)
 NAMED = re.compile(rf"(?:\b(?:FROM|JOIN|USING|UPDATE)|,)\s+(?:{'|'.join(sorted(TENANTS))})\s+(?:AS\s+)?([a-z])\b")
 """A tenants' table with its alias; a table without one is joined with nothing."""

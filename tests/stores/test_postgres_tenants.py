@@ -116,8 +116,8 @@ def test_a_connection_that_names_no_tenant_sees_nothing(address: str) -> None:
     schema = re.search(r"schema=(\w+)", address)
     assert schema is not None
     for user, tables in (
-        ("recollect_owner", ("memories", "links", "vectors", "outbox", "tombstones", "terms", "counts")),
-        (APP, ("memories", "links", "vectors", "outbox", "tombstones", "terms", "counts", "texts", "words")),
+        ("recollect_owner", ("memories", "links", "vectors", "outbox", "tombstones", "terms", "counts", "tallies")),
+        (APP, ("memories", "links", "vectors", "outbox", "tombstones", "terms", "counts", "tallies", "texts", "words")),
     ):
         with psycopg.connect(shared_server().address(user)) as connection:
             for table in tables:

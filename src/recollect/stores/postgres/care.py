@@ -14,7 +14,7 @@ from recollect.ports import MARKS, Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.postgres.checks import find_all
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
-from recollect.stores.postgres.ledger import Writing
+from recollect.stores.postgres.ledger import TallyKind, Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.nearest import (
     EXACT_SCOPE,
@@ -70,19 +70,13 @@ class PostgresCare:
             location=self._server.address.shown,
             memories=size.memories,
             tombstones=one(connection, "SELECT count(*) FROM tombstones"),
-            links=one(connection, "SELECT count(*) FROM links"),
-            vectors=one(connection, "SELECT count(*) FROM vectors"),
+            links=sum(_tallied(connection, "links").values()),
+            vectors=sum(_tallied(connection, "vectors").values()),
             bytes=size.bytes,
             schema_version=one(connection, "SELECT max(version) FROM versions"),
             engine_version=f"PostgreSQL {engine}, pgvector {vector}, {self._ranked.described(connection)}",
-            types=dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")),
-            projects=dict(
-                rows(
-                    connection,
-                    "SELECT project, count(*) FROM memories WHERE project IS NOT NULL"
-                    " GROUP BY project ORDER BY project",
-                )
-            ),
+            types=_tallied(connection, "type"),
+            projects=_tallied(connection, "project"),
             namespaces=size.namespaces,
         )
 
@@ -166,6 +160,16 @@ class PostgresCare:
 
         if graves.hashes:  # a key alone is of no use here, and all tenants' tombstones depend on the one that is
             transact(self._server, self._tokens, work)
+
+
+def _tallied(connection: Connection, kind: TallyKind) -> dict[str, int]:
+    """The sums of one kind, by name, of all tenants that the store sees."""
+    found = rows(
+        connection,
+        "SELECT name, sum(held)::bigint FROM tallies WHERE kind = %s GROUP BY name HAVING sum(held) <> 0 ORDER BY name",
+        (kind,),
+    )
+    return dict(found)
 
 
 def _graves(connection: Connection) -> Graves:

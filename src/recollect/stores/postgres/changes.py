@@ -93,8 +93,8 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
         (*values, text_number(memory.content), namespace, number),
     )
     if memory.content != old.content or memory.sensitive or moved:
-        for table in ("vectors", "outbox"):
-            run(connection, f"DELETE FROM {table} WHERE namespace = %s AND number = %s", (namespace, number))
+        writing.tally_gone(namespace, [number])
+        run(connection, "DELETE FROM outbox WHERE namespace = %s AND number = %s", (namespace, number))
     replace_text(number, old, memory, writing)
     if not memory.sensitive and (memory.content != old.content or old.sensitive or moved):
         enqueue(namespace, [number], writing)
@@ -149,8 +149,11 @@ def _erase(change: Erase, writing: Writing) -> None:
         raise refusals.nothing_to_forget(change.id)
     number, memory = stored
     namespace = memory.scope.namespace
-    writing.count(namespace, writing.tokens.text(memory.content, memory.tags), not memory.sensitive, -1)
+    writing.count(memory, writing.tokens.text(memory.content, memory.tags), -1)
     renew_followers(namespace, [number], writing)
+    writing.tally_gone(namespace, [number])
+    links = "DELETE FROM links WHERE namespace = %s AND (source = %s OR target = %s)"
+    writing.tally(namespace, "links", "", -run(connection, links, (namespace, number, number)))
     run(connection, "DELETE FROM memories WHERE namespace = %s AND number = %s", (namespace, number))
     if change.tombstone:
         secret = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
@@ -198,21 +201,23 @@ def _add_link(link: Link, writing: Writing) -> None:
         raise refusals.loose_link(link)
     namespace, source, target = ends
     created_at = to_ms(link.created_at)
-    run(
+    made = run(
         writing.connection,
         "INSERT INTO links VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (namespace, source, link.type, target, created_at, link_checksum(source, link.type, target, created_at)),
     )
+    writing.tally(namespace, "links", "", made)
 
 
 def _drop_link(link: Link, writing: Writing) -> None:
     ends = _ends(link, writing.connection)
     if ends is not None:
-        run(
+        gone = run(
             writing.connection,
             "DELETE FROM links WHERE namespace = %s AND source = %s AND type = %s AND target = %s",
             (ends[0], ends[1], link.type, ends[2]),
         )
+        writing.tally(ends[0], "links", "", -gone)
 
 
 def _set(change: SetSetting, writing: Writing) -> None:

@@ -14,7 +14,7 @@ from recollect.stores.places import place
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import Connection, rows
 from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
-from recollect.stores.postgres.tables import COUNTED, TENANT
+from recollect.stores.postgres.tables import COUNTED, TALLIED, TENANT
 from recollect.stores.rows import decode, is_sound, text_number
 from recollect.stores.subjects import subject_number
 
@@ -109,6 +109,16 @@ def _kept_sums(connection: Connection) -> Counter[tuple[str, str, str]]:
     return kept
 
 
+def _tallies(connection: Connection, _tokens: Tokens) -> Found:
+    kept = rows(
+        connection,
+        "SELECT namespace, kind, name, sum(held)::bigint FROM tallies GROUP BY namespace, kind, name"
+        " HAVING sum(held) <> 0",
+    )
+    if sorted(kept) != sorted(rows(connection, TALLIED)):
+        yield "counters", "the tallies of types, projects, vectors or links are wrong"
+
+
 def _vectors(connection: Connection, _tokens: Tokens) -> Found:
     dimensions = dict(rows(connection, "SELECT model, dimension FROM models"))
     for _, number, model, passage, start, stop, checksum, data in pages(
@@ -152,4 +162,5 @@ CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_vectors, "warning"),
     (_links, "error"),
     (_outbox, "warning"),
+    (_tallies, "warning"),
 )

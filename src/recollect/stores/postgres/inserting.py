@@ -145,13 +145,13 @@ def index(numbers: Sequence[int], memories: Sequence[Memory], writing: Writing) 
     ]
     run(writing.connection, INSERT_TEXTS, [list(column) for column in zip(*columns)])
     for memory, text in zip(memories, texts):
-        writing.count(memory.scope.namespace, text, not memory.sensitive, 1)
+        writing.count(memory, text, 1)
 
 
 def replace_text(number: int, old: Memory, memory: Memory, writing: Writing) -> None:
     """Take the old text out of everything that finds by words, and enter the new one."""
     namespace = memory.scope.namespace
-    writing.count(namespace, writing.tokens.text(old.content, old.tags), not old.sensitive, -1)
+    writing.count(old, writing.tokens.text(old.content, old.tags), -1)
     run(writing.connection, "DELETE FROM texts WHERE namespace = %s AND number = %s", (namespace, number))
     index([number], [memory], writing)
 
@@ -162,7 +162,7 @@ def renew_followers(namespace: str, numbers: Sequence[int], writing: Writing) ->
     found = rows(connection, FOLLOWERS, {"numbers": list(numbers), "namespace": namespace, "most": TURNS_BEFORE})
     followers = [number for (number,) in found]
     if followers:
-        run(connection, "DELETE FROM vectors WHERE namespace = %s AND number = ANY (%s)", (namespace, followers))
+        writing.tally_gone(namespace, followers)
         enqueue(namespace, followers, writing)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Literal
 
+from recollect.domain.memory import Memory
 from recollect.domain.trigrams import trigrams
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
@@ -16,7 +18,11 @@ WRITING = 0x5243_4C55
 REGISTERING = 0x5243_4C56
 """Held by all writers together, and alone by whoever makes a model known: nobody's memory misses a model."""
 
+SLOTS = 16
+"""So many rows share a sum to which transactions add at the same time."""
+
 Named = tuple[str, str]
+TallyKind = Literal["type", "project", "vectors", "links"]
 
 
 class Writing:
@@ -30,6 +36,7 @@ class Writing:
         self._memories: Counter[str] = Counter()
         self._able: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
+        self._tallies: Counter[tuple[str, TallyKind, str]] = Counter()
         self._terms: Counter[Named] = Counter()
         self._words: Counter[Named] = Counter()
 
@@ -48,15 +55,38 @@ class Writing:
         """Let no other writer in at all."""
         run(self.connection, "SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", (REGISTERING,))
 
-    def count(self, namespace: str, text: Text, able: bool, sign: int) -> None:
+    def count(self, memory: Memory, text: Text, sign: int) -> None:
         """Enter a memory into the sums, or take it out."""
+        namespace, project = memory.scope.namespace, memory.scope.project
         self._memories[namespace] += sign
-        self._able[namespace] += sign * able
+        self._able[namespace] += sign * (not memory.sensitive)
+        self.tally(namespace, "type", memory.type, sign)
+        if project is not None:
+            self.tally(namespace, "project", project, sign)
         self._tokens[namespace] += sign * text.size
         for term in text.terms:
             self._terms[namespace, counted_name(term)] += sign
         for word in filter(fits_index, text.words):
             self._words[namespace, word] += sign
+
+    def tally(self, namespace: str, kind: TallyKind, name: str, change: int) -> None:
+        """Add to one of the sums that stats are made of."""
+        self._tallies[namespace, kind, name] += change
+
+    def tally_gone(self, namespace: str, numbers: Sequence[int]) -> None:
+        """Take the vectors of some memories away, and count them."""
+        found = rows(
+            self.connection,
+            "WITH gone AS (DELETE FROM vectors WHERE namespace = %s AND number = ANY (%s) RETURNING model)"
+            " SELECT model::text, count(*) FROM gone GROUP BY model",
+            (namespace, list(numbers)),
+        )
+        for model, count in found:
+            self.tally(namespace, "vectors", model, -count)
+
+    def leave_tallies(self) -> None:
+        """Memories were entered into the full text anew: there are no more of them than before."""
+        self._tallies.clear()
 
     def models(self) -> list[int]:
         """Every model that is known."""
@@ -65,6 +95,7 @@ class Writing:
     def settle(self) -> None:
         """Write the sums, just before the commit."""
         self._settle_counts()
+        self._settle_tallies([(*name, change) for name, change in sorted(self._tallies.items()) if change])
         self._settle_terms([(*name, change) for name, change in sorted(self._terms.items()) if change])
         self._settle_words([(*name, change) for name, change in sorted(self._words.items()) if change])
 
@@ -81,6 +112,32 @@ class Writing:
                 )
             if changes[0] < 0:
                 run(self.connection, "DELETE FROM counts WHERE namespace = %s AND memories <= 0", (namespace,))
+
+    def _settle_tallies(self, changed: Sequence[tuple[str, str, str, int]]) -> None:
+        if not changed:
+            return
+        columns = [list(column) for column in zip(*changed)]
+        run(
+            self.connection,
+            "INSERT INTO tallies SELECT n, k, x,"
+            " CASE WHEN k IN ('vectors', 'links') THEN pg_backend_pid() %% %s ELSE 0 END,"
+            " c FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[]) AS u (n, k, x, c) ORDER BY n, k, x"
+            " ON CONFLICT (namespace, kind, name, slot) DO UPDATE SET held = tallies.held + excluded.held",
+            (SLOTS, *columns),
+        )
+        if any(change < 0 for *_, change in changed):
+            run(
+                self.connection,
+                "DELETE FROM tallies t USING unnest(%s::text[], %s::text[], %s::text[]) AS u (n, k, x)"
+                " WHERE t.namespace = u.n AND t.kind = u.k AND t.name = u.x AND t.held <= 0"
+                " AND t.kind IN ('type', 'project')",
+                columns[:3],
+            )
+            run(
+                self.connection,
+                "DELETE FROM tallies WHERE namespace = ANY (%s) AND namespace NOT IN (SELECT namespace FROM counts)",
+                ([namespace for namespace, change in self._memories.items() if change < 0],),
+            )
 
     def _settle_terms(self, changed: Sequence[tuple[str, str, int]]) -> None:
         if not changed:

@@ -80,8 +80,14 @@ def forget(writing: Writing, model: str, whole: bool) -> None:
     if known is None:
         return
     run(writing.connection, f"SET LOCAL statement_timeout = {FORGET_MS}")
-    for table in ("vectors", "outbox"):
-        run(writing.connection, f"DELETE FROM {table} WHERE model = %s", (known.number,))
+    for namespace, count in rows(
+        writing.connection,
+        "WITH gone AS (DELETE FROM vectors WHERE model = %s RETURNING namespace)"
+        " SELECT namespace, count(*) FROM gone GROUP BY namespace",
+        (known.number,),
+    ):
+        writing.tally(namespace, "vectors", str(known.number), -count)
+    run(writing.connection, "DELETE FROM outbox WHERE model = %s", (known.number,))
     run(
         writing.connection,
         "INSERT INTO outbox (namespace, number, model) SELECT namespace, number, %s FROM memories WHERE sensitive = 0",

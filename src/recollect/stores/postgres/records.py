@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from recollect.domain.changes import Change, Erase, Put
+from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Memory
 from recollect.domain.question import Filter
@@ -46,6 +46,8 @@ class PostgresRecords:
         def work(writing: Writing) -> None:
             if any(isinstance(change, Put | Erase) for change in wanted):
                 writing.lock(namespaces_of(wanted, writing.connection))
+            elif any(isinstance(change, AddLink | DropLink) for change in wanted):
+                writing.lock(())  # no tenant, but whoever counts all links has to wait
             if not insert_all(wanted, writing):
                 for change in wanted:
                     apply(change, writing)

@@ -12,6 +12,7 @@ from recollect.stores.postgres.checks import OWN_WALLS, pages
 from recollect.stores.postgres.connection import rows, run
 from recollect.stores.postgres.inserting import AT_ONCE, index
 from recollect.stores.postgres.ledger import Writing
+from recollect.stores.postgres.tables import TALLY_ALL
 from recollect.stores.rows import decode, is_sound, text_number
 
 
@@ -21,6 +22,8 @@ def repair_all(writing: Writing) -> None:
     _drop_broken(writing)
     rebuild_texts(writing)
     _outbox(writing)
+    run(writing.connection, "DELETE FROM tallies")
+    run(writing.connection, TALLY_ALL)
 
 
 def rebuild_texts(writing: Writing) -> None:
@@ -30,6 +33,7 @@ def rebuild_texts(writing: Writing) -> None:
     everything = pages(writing.connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number")
     while some := list(itertools.islice(everything, AT_ONCE)):
         _texts(writing, some)
+    writing.leave_tallies()
 
 
 def _texts(writing: Writing, some: list[tuple[Any, ...]]) -> None:

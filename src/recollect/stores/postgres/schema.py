@@ -12,7 +12,20 @@ from recollect.stores.postgres.connection import EVERYONE, Connection, Server, o
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.repairs import rebuild_texts
-from recollect.stores.postgres.tables import ALIKE, ENTERED, FINDERS, GRANTS, MEMORIES, ROOM, TEXTS, VECTORS, WALLS
+from recollect.stores.postgres.tables import (
+    ALIKE,
+    ENTERED,
+    FINDERS,
+    GRANTS,
+    MEMORIES,
+    ROOM,
+    TALLIES,
+    TALLIES_WALL,
+    TALLY_ALL,
+    TEXTS,
+    VECTORS,
+    WALLS,
+)
 
 MIGRATING = 0x5243_4C54
 """The class of the advisory lock; the schema's name is the other half of its key."""
@@ -68,8 +81,15 @@ def _seventh(connection: Connection) -> None:
     run(connection, "ALTER TABLE memories ADD COLUMN apart boolean NOT NULL DEFAULT false")
 
 
+def _eighth(connection: Connection) -> None:
+    """What was counted row by row becomes sums that writes keep; nobody may write while they begin."""
+    run(connection, "SELECT set_config(name, %s, true) FROM unnest(%s::text[]) name", (EVERYONE, WALLED))
+    for part in (TALLIES, TALLIES_WALL, "LOCK TABLE memories, vectors, links IN SHARE MODE", TALLY_ALL):
+        connection.execute(part.encode())
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth, _seventh)
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth, _seventh, _eighth)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:

@@ -288,6 +288,29 @@ UPDATE terms SET term = '{MARK}' || encode(sha256(convert_to(term, 'UTF8')), 'he
 DELETE FROM words WHERE octet_length(word) > {LONGEST_NAME};
 """
 
+# What a store tells of itself, as sums: how many memories of a type and of a project, vectors of a model, and links.
+# Several rows (slots) make one sum where writers do not take turns: embedders and linkers do not wait for each other.
+TALLIES = """
+CREATE TABLE tallies (
+    namespace text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    slot int NOT NULL,
+    held bigint NOT NULL,
+    PRIMARY KEY (namespace, kind, name, slot)
+);
+"""
+TALLIED = """
+SELECT namespace, 'type' AS kind, type AS name, count(*) AS held FROM memories GROUP BY namespace, type
+UNION ALL
+SELECT namespace, 'project', project, count(*) FROM memories WHERE project IS NOT NULL GROUP BY namespace, project
+UNION ALL
+SELECT namespace, 'vectors', model::text, count(*) FROM vectors GROUP BY namespace, model
+UNION ALL
+SELECT namespace, 'links', '', count(*) FROM links GROUP BY namespace
+"""
+TALLY_ALL = f"INSERT INTO tallies SELECT namespace, kind, name, 0, held FROM ({TALLIED}) counted"
+
 TENANT = (
     "namespace = (SELECT current_setting('recollect.namespace', true))"
     f" OR (SELECT current_setting('recollect.namespace', true)) = '{EVERYONE}'"
@@ -315,6 +338,8 @@ WALLS = "".join(
         _wall("words", COUNTED, False),
     ]
 )
+
+TALLIES_WALL = _wall("tallies", TENANT, True)
 
 GRANTS = """
 GRANT USAGE ON SCHEMA {schema} TO {role};

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -108,7 +109,7 @@ class PostgresVectors:
                     else:
                         made[at] = entry, matrix  # of several for one memory the last one counts
             if made:
-                _store(writing.connection, number, made)
+                _store(writing, number, made)
 
         if entries:
             self._transact(model, work)
@@ -141,8 +142,8 @@ class PostgresVectors:
         found = self._server.read(
             lambda connection: rows(
                 connection,
-                "SELECT name FROM models WHERE EXISTS (SELECT 1 FROM vectors v WHERE v.model = models.model)"
-                " ORDER BY name",
+                "SELECT name FROM models WHERE model::text IN (SELECT name FROM tallies WHERE kind = 'vectors'"
+                " GROUP BY name HAVING sum(held) > 0) ORDER BY name",
             )
         )
         return [name for (name,) in found]
@@ -199,8 +200,9 @@ def _current(connection: Connection, entries: Sequence[Embedded]) -> dict[str, t
     return {id: ((namespace, number), content_hash(content)) for id, namespace, number, content in found}
 
 
-def _store(connection: Connection, model: int, made: dict[Place, tuple[Embedded, NDArray[np.float32]]]) -> None:
+def _store(writing: Writing, model: int, made: dict[Place, tuple[Embedded, NDArray[np.float32]]]) -> None:
     """Replace the vectors of these memories; nobody has to make them any more."""
+    connection = writing.connection
     columns: list[tuple[Any, ...]] = []
     for (namespace, number), (entry, matrix) in made.items():
         for passage, ((start, stop), row) in enumerate(zip(entry.passages or ((None, None),), matrix)):
@@ -208,13 +210,17 @@ def _store(connection: Connection, model: int, made: dict[Place, tuple[Embedded,
             checksum = vector_checksum(place(model, number, passage), start, stop, data)
             columns.append((namespace, number, passage, start, stop, checksum, data))
     places = [namespace for namespace, _ in made], [number for _, number in made]
+    gone = Counter[str]()
     for table in ("vectors", "outbox"):
-        run(
+        found = rows(
             connection,
             f"DELETE FROM {table} t USING unnest(%s::text[], %s::bigint[]) AS u (namespace, number)"
-            " WHERE t.namespace = u.namespace AND t.number = u.number AND t.model = %s",
+            " WHERE t.namespace = u.namespace AND t.number = u.number AND t.model = %s RETURNING t.namespace",
             (*places, model),
         )
+        gone.update(namespace for (namespace,) in found if table == "vectors")
+    for namespace, count in Counter(column[0] for column in columns).items():
+        writing.tally(namespace, "vectors", str(model), count - gone[namespace])
     matrix = np.concatenate([matrix for _, matrix in made.values()])
     width = matrix.shape[1]
     run(
