@@ -93,7 +93,7 @@ def test_runs_without_spaces_ask_for_their_pieces_unless_they_are_meant_as_they_
 
 IDENTIFIERS = (
     "foo_bar app.config.ts C++ C# --flag --dry-run=yes v1.2.3 /etc/hosts ~/.bashrc ./run.sh .env user@example.com "
-    "issue#12 #12 @octocat $HOME O'Brien R&D a/b 10:30 key=value std::vector main() f(x) -5 -v -O2 -Dx=1 1,000 "
+    "issue#12 #12 @octocat $HOME O'Brien R&D a/b 10:30 key=value std::vector main() f(x) -5 -v -rf -O2 -Dx=1 1,000 "
     "naïve x²"
 )
 

@@ -3,8 +3,8 @@
 What is a word: a run without white space, quotes or separators, kept as written (`app.config.ts`, `C++`, `--flag`,
 `user@example.com`), less the punctuation that a sentence hangs on it. What is a quote: `"` (or a curly one) before a
 word, together with the next one behind a word; any other quote mark only parts words. What is a minus: `-` before a
-letter, quote or bracket at the start of a word, but not in front of one letter (`-v`) or an assignment (`-Dx=1`),
-which are command line flags.
+letter, quote or bracket at the start of a word, but not in front of one or two letters (`-v`, `-rf`) or an assignment
+(`-Dx=1`), which are command line flags; `NOT js` excludes what is as short.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GROUPED_DIGITS = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d,])")
 _FIELD = re.compile(
     r'(-?)(types?|tags?|sessions?|projects?|before|after):(?:"([^"]*)"|([^\s"()]+))(?=[\s()]|$)', re.IGNORECASE
 )
-_FLAG = re.compile(r"-(?:[A-Za-z]\d*(?:[^\w-]|$)|[\w.-]+=)")
+_FLAG = re.compile(r"-(?:[A-Za-z]{1,2}\d*(?:[^\w-]|$)|[\w.-]+=)")
 _LEADING = re.compile(r"(?:['‘’:!?*]|\.{2,}(?!/))+")
 _TRAILING = ".,:;!?'‘’*"
 _NAME = re.compile(r"\w[_./\\:(=@#$]+\w")
