@@ -38,6 +38,8 @@ def open_store(target: str, *, read_only: bool = False) -> Store:
     file = Path(target).expanduser()
     if os.path.isdir(file):  # noqa: PTH112 (pathlib fails on a name that is too long)
         raise InvalidInput(f"{file} is a folder, not a store", "name a file in it, such as memories.db", "store")
+    if os.path.exists(file) and not os.path.isfile(file):  # noqa: PTH110, PTH113
+        raise InvalidInput(f"{file} is no file that can hold a store", "name one that is, or a new one", "store")
     return open_sqlite(file, read_only=read_only)
 
 

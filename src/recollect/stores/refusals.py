@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.changes import Put
-from recollect.domain.errors import Conflict, InvalidInput, NotFound
+from recollect.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from recollect.domain.memory import Link, Memory
 from recollect.ports import Embedded, Matrix
 
@@ -18,6 +20,13 @@ MAX_PASSAGES = 1 << PASSAGE_BITS
 def half_a_character() -> InvalidInput:
     """A text that has no UTF-8 can neither be stored nor looked for."""
     return InvalidInput("a text holds half a character (a lone surrogate)", "send valid Unicode")
+
+
+def cannot_be_made(what: str, path: Path, error: OSError) -> StoreUnavailable:
+    """The place and the system's own reason: a wrong path, a folder that is not ours, a disk that only reads."""
+    hint = "check the folder's permissions, or choose another place by --store or RECOLLECT_STORE"
+    reason = "a file has its name" if isinstance(error, FileExistsError) else error.strerror or type(error).__name__
+    return StoreUnavailable(f"{what} {path} cannot be made: {reason}", hint)
 
 
 def check_version(change: Put, held: tuple[str, int] | None) -> None:

@@ -135,10 +135,12 @@ class Session:
         """The store, opened without background work: what a command starts it also finishes."""
         from recollect.engine import open_engine
 
-        self._announce()
+        is_new = not self.has_store
         with self.told_of_daemon():
             engine = open_engine(self.store, background=False, embedder=embedder)
             try:
+                if is_new:
+                    self._announce()
                 yield engine
             except BaseException:
                 self._close(engine)
@@ -177,8 +179,6 @@ class Session:
 
     def _announce(self) -> None:
         """The first run tells where the store is, and how to get a model if there is none."""
-        if self.has_store:
-            return
         self.note(f"new store: {self.settings.store}  (choose another with --store or RECOLLECT_STORE)")
         self.note_missing_model()
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 import apsw
 
 from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreInUse, StoreUnavailable
-from recollect.stores.refusals import half_a_character
+from recollect.stores.refusals import cannot_be_made, half_a_character
 from recollect.stores.sqlite.derived import add_functions
 from recollect.stores.sqlite.sealed import unchanging
 
@@ -302,7 +302,7 @@ def private_folder(path: Path) -> None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnavailable("the store's folder cannot be made", "choose another place for the store") from error
+        raise cannot_be_made("the store's folder", path, error) from error
 
 
 def make_private(file: Path) -> None:
@@ -310,4 +310,4 @@ def make_private(file: Path) -> None:
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
     except OSError as error:
-        raise StoreUnavailable("the store's file cannot be made", "choose another place for the store") from error
+        raise cannot_be_made("the store's file", file, error) from error

@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recollect.domain.errors import StoreInUse, StoreUnavailable
+from recollect.domain.errors import StoreInUse
+from recollect.stores.refusals import cannot_be_made
 
 POLL_S = 0.002
 
@@ -65,9 +66,7 @@ class Gate:
             try:
                 self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
             except OSError as error:
-                raise StoreUnavailable(
-                    "the store's lock file cannot be opened", "check the permissions of the folder"
-                ) from error
+                raise cannot_be_made("the lock file", path, error) from error
 
     @contextmanager
     def passage(self, before_waiting: Callable[[], None] | None = None) -> Generator[None]:
