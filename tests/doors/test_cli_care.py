@@ -333,3 +333,22 @@ def test_concepts_are_read_counted_and_made_anew(cli: Any) -> None:
         assert cli("settings", "set", "extract_concepts", "false").code == 0
         assert cli("reindex", "--concepts", "--json").document["dropped"] == 1
         assert cli("stats", "--json").document["links"] == 0
+
+
+def test_a_language_model_that_does_not_answer_is_told_with_what_waits_for_it(cli: Any) -> None:
+    for text in ("ana looks after the ledger daemon", "the ledger daemon is restarted with care"):
+        cli("remember", text)
+    with chat_server(lambda _: 503) as server:
+        for name, value in (("language_model", server.url), ("language_model_name", "m"), ("extract_concepts", "true")):
+            assert cli("settings", "set", name, value).code == 0
+        told = cli("upkeep")
+        assert (told.code, "a language model read" in told.out) == (0, False)
+        assert "the language model does not answer: 2 memories wait for it" in told.out
+        server.answer = lambda text: names("ana", "ledger daemon")
+        assert "a language model read 2 memories" in cli("upkeep").out
+    cli("remember", "nobody listens at that address any more")
+    assert "the language model does not answer: 1 memory waits for it" in cli("upkeep").out
+    assert "the language model does not answer: 3 memories wait for it" in cli("reindex", "--concepts").out
+    document = cli("upkeep", "--json").document
+    assert (document["extracted"]["stopped"], document["concepts"]["pending"]) == ("the model is unavailable", 3)
+    assert "3 memories wait for the language model" in cli("doctor").out

@@ -37,6 +37,7 @@ MOST_SHARING = 20
 """A name that stands in more memories than this leads nowhere in particular, whoever is about it."""
 MOST_LINKS = 20
 PAGE = 500
+UNAVAILABLE = "the model is unavailable"
 PROBE = "Ana keeps the minutes of the meeting."
 
 ABOUT = (1.0, 0.0)
@@ -95,7 +96,7 @@ def extract_backlog(
         one = waiting.pop(0)
         run.tried.add((one.id, one.content_hash))
         if not _read(store, vectors, index, extractor, one, run, now):
-            stopped = "the model is unavailable"
+            stopped = UNAVAILABLE
             break
     return ExtractReport(run.extracted, run.failed, run.linked, stopped)
 

@@ -138,6 +138,8 @@ def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any],
         run.show(f"no model: recall works by words alone; `recollect models {step}` adds meaning")
     elif facts["embedding"]["pending"]:
         run.show(f"{facts['embedding']['pending']} memories wait for their embedding: run `recollect upkeep`")
+    if facts.get("concepts", {}).get("pending"):
+        run.show(f"{facts['concepts']['pending']} memories wait for the language model: run `recollect upkeep`")
     if facts.get("concepts", {}).get("failed"):
         run.show(f"{facts['concepts']['failed']} memories gave the language model trouble: see docs/concepts.md")
     if broken:

@@ -49,12 +49,27 @@ def _upkeep_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"dropped {report['dropped']} links that a language model had made"
     yield from _embedding_lines(report["embedded"], report["embedding"])
     if "extracted" in report:
-        read = report["extracted"]
-        yield f"a language model read {_memories(read['extracted'])} and linked {read['linked']}"
-        if read["failed"]:
-            yield f"{_memories(read['failed'])} gave the language model trouble: see docs/concepts.md"
+        yield from _reading_lines(report["extracted"], report.get("concepts", {}).get("pending", 0))
     if report["tidied"]:
         yield "tidied the store"
+
+
+def _reading_lines(read: Mapping[str, Any], waiting: int) -> Iterator[str]:
+    from recollect.upkeep.concepts import UNAVAILABLE  # loaded by now; at the start it would cost every command
+
+    is_down = read["stopped"] == UNAVAILABLE
+    if read["extracted"] or not is_down:
+        yield f"a language model read {_memories(read['extracted'])} and linked {read['linked']}"
+    if read["failed"]:
+        yield f"{_memories(read['failed'])} gave the language model trouble: see docs/concepts.md"
+    if is_down:
+        wait = "waits" if waiting == 1 else "wait"
+        yield (
+            f"the language model does not answer: {_memories(waiting)} {wait} for it; start it, or see `recollect"
+            " settings get language_model`, then `recollect upkeep` goes on"
+        )
+    elif waiting:
+        yield f"still waiting for the language model: {_memories(waiting)}; `recollect upkeep` goes on"
 
 
 def _embedding_lines(done: Mapping[str, Any], state: Mapping[str, Any]) -> Iterator[str]:
