@@ -13,6 +13,7 @@ from recollect.domain.changes import SetSetting
 from recollect.domain.errors import ModelUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, EPISODE, Memory, same_text
 from recollect.domain.question import Filter, check_amount
+from recollect.legs.lookalikes import candidates
 from recollect.ports import Embedder, Store
 from recollect.stages import similarity
 from recollect.stages.merging import may_be_one, worth
@@ -25,7 +26,7 @@ PAGE = 500
 MAX_ALIKE = 200
 """Of memories with the same words, so many at a time are compared with one another."""
 
-Buckets: TypeAlias = dict[bytes, list[str]]
+Buckets: TypeAlias = dict[bytes, dict[str, None]]
 Cluster: TypeAlias = tuple[Memory, list[tuple[Memory, Merge]]]
 
 
@@ -54,8 +55,9 @@ def consolidate(
     """Merge memories of one namespace that say the same: the best of them supersedes the others.
 
     The best is pinned, else the most trusted, else the newest; a pinned memory never steps behind another. At most
-    `limit` memories are looked at and compared with one another; the next run goes on behind them, and begins anew
-    after the end. With an embedder, word families and acronyms are bridged where cosine agrees.
+    `limit` memories are looked at and compared with one another and, if there are more, with the few of the whole
+    namespace that share their rarest words; the next run goes on behind them, and begins anew after the end. With an
+    embedder, word families and acronyms are bridged where cosine agrees.
     """
     check_amount(limit)
     mark = f"{MARK} {namespace}"
@@ -64,7 +66,10 @@ def consolidate(
     if start is not None and not examined:  # all that was behind the mark is gone
         buckets, examined, cursor = _look(store, namespace, limit, None)
     alike = [
-        ids[at : at + MAX_ALIKE] for ids in buckets.values() if len(ids) > 1 for at in range(0, len(ids), MAX_ALIKE)
+        list(ids)[at : at + MAX_ALIKE]
+        for ids in buckets.values()
+        if len(ids) > 1
+        for at in range(0, len(ids), MAX_ALIKE)
     ]
     merges: list[Merge] = []
     lost = 0
@@ -83,18 +88,34 @@ def consolidate(
 
 def _look(store: Store, namespace: str, limit: int, cursor: str | None) -> tuple[Buckets, int, str | None]:
     """The ids of up to `limit` memories by what they may say, how many were looked at, and where to go on."""
-    buckets: Buckets = defaultdict(list)
+    buckets: Buckets = defaultdict(dict)
     examined = 0
+    in_parts = cursor is not None or store.care.size().namespaces.get(namespace, 0) > limit
     # One more than the limit is asked for, to know whether there is anything to go on with.
     while page := store.records.scan(Filter(namespace=namespace), "id", min(PAGE, limit - examined) or 1, cursor):
         if examined == limit:
             return buckets, examined, cursor
         examined, cursor = examined + len(page), page[-1].id
         gone = superseded(store, [memory.id for memory in page])
-        for memory in page:
-            if memory.id not in gone and memory.type != EPISODE:
-                buckets[_bucket(memory)].append(memory.id)
+        facts = [memory for memory in page if memory.id not in gone and memory.type != EPISODE]
+        outside = {memory.id: _outside(store, memory) for memory in facts} if in_parts else {}
+        gone = superseded(store, sorted({id for ids in outside.values() for id in ids}))
+        for memory in facts:
+            others = [id for id in outside.get(memory.id, ()) if id not in gone]
+            buckets[_bucket(memory)].update(dict.fromkeys([memory.id, *others]))
     return buckets, examined, None
+
+
+def _outside(store: Store, memory: Memory) -> list[str]:
+    """Who may become one with a memory, wherever in the namespace: a few, so that a run stays bounded."""
+    if not similarity.comparable(memory.content):
+        scope = memory.scope
+        same = store.records.lookup(scope.namespace, content=memory.content, project=scope.project).content_id
+        found = store.records.fetch([] if same is None else [same])
+    else:
+        found = [] if store.text is None else candidates(store, store.text, memory)
+    own = _bucket(memory)
+    return [other.id for other in found if may_be_one(memory, other) and _bucket(other) == own]
 
 
 def _bucket(memory: Memory) -> bytes:
