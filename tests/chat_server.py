@@ -32,7 +32,8 @@ def names(about: str, *others: str) -> str:
 
 
 @contextmanager
-def chat_server(answer: Callable[[str], Answer]) -> Iterator[ChatServer]:
+def chat_server(answer: Callable[[str], Answer], hidden: str = "") -> Iterator[ChatServer]:
+    """`hidden` is what the model only thinks: its tokens count, and nobody is told."""
     state = ChatServer(answer)
 
     class Handler(BaseHTTPRequestHandler):
@@ -44,8 +45,8 @@ def chat_server(answer: Callable[[str], Answer]) -> Iterator[ChatServer]:
             state.headers.append(dict(self.headers))
             note = json.loads(payload["messages"][-1]["content"])["note"]
             state.notes.append(note)
-            said = state.answer(note)
-            status, body = (said, b"{}") if isinstance(said, int) else (200, _completion(said))
+            said, most = state.answer(note), payload.get("max_tokens")
+            status, body = (said, b"{}") if isinstance(said, int) else (200, _completion(said, most, hidden))
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -67,5 +68,11 @@ def chat_server(answer: Callable[[str], Answer]) -> Iterator[ChatServer]:
         thread.join()
 
 
-def _completion(said: str) -> bytes:
-    return json.dumps({"choices": [{"message": {"role": "assistant", "content": said}}]}).encode()
+def _completion(said: str, most_tokens: int | None, hidden: str) -> bytes:
+    """Cut off as servers do it, at four characters a token."""
+    told = said if most_tokens is None else said[: 4 * most_tokens]
+    content = None if hidden.startswith(told) and hidden else told.removeprefix(hidden)
+    reason = "stop" if told == said else "length"
+    return json.dumps(
+        {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": reason}]}
+    ).encode()

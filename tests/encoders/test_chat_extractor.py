@@ -8,7 +8,7 @@ import pytest
 
 from recollect.domain.errors import ModelUnavailable
 from recollect.encoders.chat import Chat
-from recollect.encoders.concepts import LONGEST_TEXT, MOST_NAMES, ChatExtractor, find, marked
+from recollect.encoders.concepts import LONGEST_TEXT, MOST_NAMES, MOST_TOKENS, ChatExtractor, find, marked
 from recollect.ports import Concepts, Stretch
 from tests.chat_server import chat_server, names
 
@@ -107,3 +107,37 @@ def test_the_model_is_shown_worked_examples_that_are_right_by_our_own_rules() ->
     for asked, said in zip(turns[::2], turns[1::2], strict=True):
         text, answer = json.loads(asked["content"])["note"], json.loads(said["content"])
         assert shown(text, marked(text, said["content"])) == (answer["about"], answer["names"])
+
+
+LOOP = '{"about": "billing service", "names": ["Oslo"' + ', "Ana", "PostgreSQL 16"' * 5_000
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (LOOP, ("billing service", ["Oslo", "Ana", "PostgreSQL 16"])),
+        (f"{names('Oslo', 'Ana')} {'And so on. ' * 1_000}", ("Oslo", ["Ana"])),
+    ],
+)
+def test_a_model_that_does_not_stop_is_cut_off_and_what_it_named_counts(
+    said: str, found: tuple[str, list[str]]
+) -> None:  # fmt: skip
+    with chat_server(lambda _: said) as server:
+        assert shown(TEXT, ChatExtractor(Chat(server.url, "", "small")).extract(TEXT)) == found
+    assert [payload["max_tokens"] for payload in server.payloads] == [MOST_TOKENS]
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_model_that_thinks_before_it_answers_gets_the_time_it_takes(is_told: bool) -> None:
+    """Some servers tell what it thinks, others have no message while it does."""
+    thought = f"<think>{'hm, ' * 3_000}</think>"
+    with chat_server(lambda _: f"{thought}{names('Oslo', 'Ana')}", hidden="" if is_told else thought) as server:
+        extractor = ChatExtractor(Chat(server.url, "", "thinking"))
+        assert [shown(TEXT, extractor.extract(TEXT)) for _ in range(2)] == [("Oslo", ["Ana"])] * 2
+    assert [payload.get("max_tokens") for payload in server.payloads] == [MOST_TOKENS, None, None]
+
+
+def test_an_answer_of_another_form_is_asked_for_once() -> None:
+    with chat_server(lambda _: "I would rather not.") as server, pytest.raises(ModelUnavailable):
+        ChatExtractor(Chat(server.url, "", "small")).extract(TEXT)
+    assert len(server.notes) == 1

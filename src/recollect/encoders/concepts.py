@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any, cast
 
 from recollect.domain.errors import ModelUnavailable
 from recollect.domain.subjects import MAX_NAME_WORDS
-from recollect.encoders.chat import Chat
+from recollect.encoders.chat import Chat, Said
 from recollect.encoders.endpoint import mapping
 from recollect.ports import MARKS, Concepts, Stretch
 
 SECONDS = 60.0
-"""For one text, retries included."""
+"""For one question to the model, retries included."""
+MOST_TOKENS = 400
+"""Of an answer: twelve names take a quarter of that."""
 LONGEST_TEXT = 4_000
 LONGEST_NAME = 80
 MOST_NAMES = 12
@@ -45,6 +49,7 @@ EXAMPLES = (
 )
 
 _WORD = re.compile(r"[^\W_]+")
+_BRACE = re.compile(r"\{")
 
 
 class ChatExtractor:
@@ -52,6 +57,8 @@ class ChatExtractor:
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
+        self._is_brief = True
+        """Until the model turns out to think before it answers."""
 
     @property
     def id(self) -> str:
@@ -63,12 +70,29 @@ class ChatExtractor:
     def extract(self, text: str) -> Concepts:
         """What the model marked; a text is cut where it is long. The text stands in a JSON string it cannot end."""
         shown = text[:LONGEST_TEXT]
-        return marked(shown, self._chat.ask(_shown(shown), task=TASK, examples=EXAMPLES, seconds=SECONDS))
+        first = self._said(shown, MOST_TOKENS if self._is_brief else None)
+        try:
+            return marked(shown, first.text, first.is_cut)
+        except ModelUnavailable:
+            if not first.is_cut:
+                raise
+        # Cut off before it came to its answer: it gets the time it takes, and if it has one then, from now on.
+        found = marked(shown, self._said(shown, None).text)
+        self._is_brief = False
+        return found
+
+    def _said(self, shown: str, most_tokens: int | None) -> Said:
+        return self._chat.say(
+            _shown(shown), task=TASK, examples=EXAMPLES, seconds=SECONDS, most_tokens=most_tokens
+        )  # fmt: skip
 
 
-def marked(text: str, said: str) -> Concepts:
-    """The stretches of the text that an answer names. Names that are not in the text, or too long, are left out."""
-    about, names = _answer(said)
+def marked(text: str, said: str, is_cut: bool = False) -> Concepts:
+    """The stretches of the text that an answer names. Names that are not in the text, or too long, are left out.
+
+    Of an answer that was cut off inside its list, the names before count.
+    """
+    about, names = _answer([said, said[: said.rfind('",') + 1] + "]}"] if is_cut else [said])
     subject = find(text, about)
     stretches = dict.fromkeys(found for name in names if (found := find(text, name)) is not None)
     return Concepts(subject, tuple(one for one in stretches if one != subject)[:MOST_NAMES])
@@ -84,9 +108,11 @@ def find(text: str, name: str) -> Stretch | None:
     return None if found is None else found.span()
 
 
-def _answer(said: str) -> tuple[str, list[str]]:
+def _answer(readings: Sequence[str]) -> tuple[str, list[str]]:
     """`about` and `names` of the first JSON object that has the asked form, in prose and fences too."""
-    for start in [match.start() for match in re.finditer(r"\{", said)][:MOST_BRACES]:
+    for said, start in [
+        (one, match.start()) for one in readings for match in islice(_BRACE.finditer(one), MOST_BRACES)
+    ]:
         try:
             given = mapping(json.JSONDecoder().raw_decode(said, start)[0])
         except (ValueError, RecursionError):
