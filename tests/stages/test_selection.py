@@ -151,6 +151,32 @@ def test_of_two_that_say_the_same_and_score_the_same_the_newer_one_may_stay() ->
     assert [one.id for one in distinct([better, new], pool(), QUESTION, latest=True)[0]] == ["m0"]
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 9)), max_size=12), st.integers(1, 4)
+)
+def test_those_that_can_be_returned_are_as_distinct_as_if_all_were_compared(
+    made: list[tuple[int, int, int]], limit: int
+) -> None:
+    texts = ["SQLite WAL is important", "SQLite WAL mode matters", "lunch is at noon", "Lunch is at noon", "tea", "ale"]
+    ranked = sorted(
+        (
+            Candidate(Memory(f"m{place:02}", texts[text], created_at=NOW - timedelta(days=days)), score / 4)
+            for place, (text, score, days) in enumerate(made)
+        ),
+        key=lambda one: -one.score,
+    )
+    everything, few = replace(QUESTION, limit=len(ranked) + 1), replace(QUESTION, limit=limit)
+    wanted = distinct(ranked, pool(), everything, latest=True)[0][:limit]
+    kept, dropped = distinct(ranked, pool(), few, latest=True)
+    assert kept[:limit] == wanted
+    assert sorted(one.id for one in (*kept, *dropped)) == [one.id for one in sorted(ranked, key=lambda one: one.id)]
+
+
+def test_what_cannot_be_returned_is_not_compared() -> None:
+    ranked = [candidate("a", "one thing", 0.9), candidate("b", "another", 0.8), candidate("c", "one thing", 0.7)]
+    assert distinct(ranked, pool(), replace(QUESTION, limit=2)) == (ranked, [])
+
+
 @pytest.mark.covers("budget.tokens", "two-stage.top3")
 def test_top_returns_as_many_as_asked() -> None:
     five = [candidate(id) for id in "abcde"]

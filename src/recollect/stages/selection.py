@@ -78,13 +78,18 @@ def distinct(
     considered: Annotated[int, Range(1, 200)] = 20,
     latest: bool = False,
 ) -> Selected:
-    """A near-duplicate of a better candidate is skipped. Only the first `considered` are compared: what stands below
-    them cannot be returned, unless very many are asked for. latest: where both score the same, the newer one stays."""
+    """A near-duplicate of a better candidate is skipped. Only the first `considered` are compared, and none behind the
+    last that can be returned. latest: where both score the same, the newer one stays."""
     kept: list[Candidate] = []
     dropped: list[Dropped] = []
     bits: dict[str, int] = {}
     looks: list[int] = []
+    compared = 0
     for one in candidates[:considered]:
+        # A twin with the same score may still take the place of a kept one.
+        if kept and len(kept) >= question.limit and one.score < kept[-1].score:
+            break
+        compared += 1
         look = _look(one.memory.content, bits)
         twin = next((better for better, other in zip(kept, looks) if _alike(one, look, better, other, overlap)), None)
         if twin is None:
@@ -95,7 +100,7 @@ def distinct(
             place = kept.index(twin)
             one, twin, kept[place], looks[place] = twin, one, one, look
         dropped.append(Dropped(one.id, "distinct", one.score, f"near-duplicate of {twin.id}"))
-    return [*kept, *candidates[considered:]], dropped
+    return [*kept, *candidates[compared:]], dropped
 
 
 def _look(text: str, bits: dict[str, int]) -> int:
