@@ -151,9 +151,7 @@ def test_of_two_that_say_the_same_and_score_the_same_the_newer_one_may_stay() ->
     assert [one.id for one in distinct([better, new], pool(), QUESTION, latest=True)[0]] == ["m0"]
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 9)), max_size=12), st.integers(1, 4)
-)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 9)), max_size=12), st.integers(1, 4))
 def test_those_that_can_be_returned_are_as_distinct_as_if_all_were_compared(
     made: list[tuple[int, int, int]], limit: int
 ) -> None:

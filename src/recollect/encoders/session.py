@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import mmap
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -22,6 +23,7 @@ from recollect.encoders.vectors import clean
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 _REFETCH = "run `recollect models fetch` to get the files again"
 
 
@@ -174,9 +176,19 @@ class OnnxModel:
         return _Loaded(session, tokenizer, inputs, output, not _quantises_at_run_time(files.weights))
 
 
-def _open_session(files: ModelFiles, threads: int) -> Any:
+def _runtime() -> Any:
+    """The library that runs models. It reports its use to its makers, unless the environment says no before it is
+    imported; where somebody else has imported it, it is told now."""
+    os.environ.setdefault(NO_TELEMETRY, "1")
     # Its types are not published; importing it by name says so once.
     onnxruntime: Any = importlib.import_module("onnxruntime")
+    if os.environ[NO_TELEMETRY] != "0":
+        onnxruntime.disable_telemetry_events()
+    return onnxruntime
+
+
+def _open_session(files: ModelFiles, threads: int) -> Any:
+    onnxruntime = _runtime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
