@@ -47,9 +47,9 @@ IDS = st.lists(st.sampled_from("abcdefghijklmnop"), unique=True, max_size=12)
 def test_the_same_as_ir_measures_says(relevant: dict[str, int], ranking: list[str]) -> None:
     found = measures.score({"q": relevant}, {"q": ranking})
     run = {"q": {id: 100.0 - place for place, id in enumerate(ranking)}}
-    known = {"recall@5": "R@5", "any@3": "Success@3", "ndcg@10": "nDCG@10", "mrr@10": "RR@10"}
-    for ours, theirs in known.items():
-        measure = ir_measures.parse_measure(theirs)
+    known = {"recall@5": ir_measures.R @ 5, "any@3": ir_measures.Success @ 3}  # parsed, they fail from Python 3.14 on
+    known |= {"ndcg@10": ir_measures.nDCG @ 10, "mrr@10": ir_measures.RR @ 10}
+    for ours, measure in known.items():
         value = ir_measures.calc_aggregate([measure], {"q": relevant}, run)[measure] if ranking else 0.0
         assert found.means()[ours] == pytest.approx(value)
     assert found.means()["all@10"] == float(set(relevant) <= set(ranking[:10]))
