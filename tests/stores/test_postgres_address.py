@@ -41,11 +41,22 @@ def test_a_password_may_hold_what_ends_a_host(odd: str) -> None:
 def test_our_options_are_taken_out_of_the_address() -> None:
     found = parsed("postgresql://me:x@host/db?schema=s&namespace=a%2Fb&role=r&pool=3&sslmode=require&host=%2Ftmp")
     assert (found.schema, found.namespace, found.role, found.pool) == ("s", "a/b", "r", 3)
+    assert parsed("postgresql://host/db?bm25=extension&trigrams=extension").trigrams == "extension"
     assert found.conninfo == "postgresql://me:x@host/db?sslmode=require&host=%2Ftmp"
 
 
 @pytest.mark.parametrize(
-    "wrong", ["schema=a%22b", "role=1", "pool=0", "pool=\u00b2", "namespace=", "schema=" + "x" * 64]
+    "wrong",
+    [
+        "schema=a%22b",
+        "role=1",
+        "pool=0",
+        "pool=\u00b2",
+        "namespace=",
+        "schema=" + "x" * 64,
+        "bm25=1",
+        "trigrams=pg_trgm",
+    ],
 )
 def test_a_wrong_option_is_refused_without_repeating_the_address(wrong: str) -> None:
     with pytest.raises(InvalidInput) as caught:

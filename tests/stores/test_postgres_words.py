@@ -1,6 +1,7 @@
 """Look-alike words: whatever pairs of trigrams find, it is what looking at every word would have found.
 
-And what becomes of an address that asks for a BM25 extension where there is none; with one, see `make postgres-17`.
+And what becomes of an address that asks for an extension where there is none; with pg_textsearch, see `make
+postgres-17`, with pg_trgm `make postgres-contrib`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store
 from recollect.stores.memory import open_memory
-from recollect.stores.postgres import ranked
+from recollect.stores.postgres import alike, ranked
 from recollect.stores.postgres.opening import open_postgres
 from tests.postgres_server import APP, OWNER
 
@@ -67,6 +68,20 @@ def test_without_an_extension_for_bm25_our_own_finder_answers_and_the_store_says
     assert store.care.stats().engine_version.endswith(", no BM25 extension")
     assert store.text is not None
     assert set(store.text.match(Or((Term("beta7"), Term("beta8"))), Filter(), 5).ids) == {"m7", "m8"}
+    store.close()
+
+
+def test_without_pg_trgm_our_own_index_answers_and_the_store_says_so(
+    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(alike, "STATE", alike.STATE.replace("'pg_trgm'", "'no such extension'"))
+    store = open_postgres(address.replace("schema=", "trigrams=extension&schema="))
+    store.records.write([Put(Memory("m", "kestrel"))])
+    assert store.care.tidy()["indexed"] == 0
+    assert ", no pg_trgm, " in store.care.stats().engine_version
+    assert store.text is not None
+    assert store.text.similar("kestrels", 0.3, 5) == [("kestrel", 6 / 9)]
+    assert not caplog.records
     store.close()
 
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 from recollect.domain.errors import InvalidInput
 
 SCHEMES = ("postgresql://", "postgres://")
-OWN_OPTIONS = ("schema", "namespace", "role", "pool", "replica", "reads", "bm25")
+OWN_OPTIONS = ("schema", "namespace", "role", "pool", "replica", "reads", "bm25", "trigrams")
 READS = ("own", "any")
 FINDERS = ("own", "extension")
 SECRET_OPTIONS = ("password", "sslpassword", "passfile")
@@ -45,6 +45,8 @@ class Address:
     """A recall sees what this store has written, even if the standby is late."""
     bm25: str = "own"
     """Who finds candidates by words: our own finder, or beside it an extension of the server."""
+    trigrams: str = "own"
+    """Who finds look-alike words: our own index, or beside it pg_trgm."""
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
@@ -79,8 +81,9 @@ def parsed(target: str) -> Address:
         raise InvalidInput("replica is empty", "name the standby's host, or leave the option out", "replica")
     if own.get("reads", "own") not in READS:
         raise InvalidInput("reads must be own or any", "own: a recall sees this store's writes", "reads")
-    if own.get("bm25", "own") not in FINDERS:
-        raise InvalidInput("bm25 must be own or extension", "own: no extension of the server is used", "bm25")
+    for name in ("bm25", "trigrams"):
+        if own.get(name, "own") not in FINDERS:
+            raise InvalidInput(f"{name} must be own or extension", "own: no extension of the server is used", name)
     return Address(
         conninfo=urlunsplit(parts._replace(query=urlencode(rest, quote_via=quote))),
         shown=masked(target),
@@ -91,6 +94,7 @@ def parsed(target: str) -> Address:
         replica=own.get("replica"),
         reads_own=own.get("reads", "own") == "own",
         bm25=own.get("bm25", "own"),
+        trigrams=own.get("trigrams", "own"),
     )
 
 

@@ -12,6 +12,7 @@ from psycopg import sql
 from recollect.domain.errors import Conflict, InvalidInput
 from recollect.ports import MARKS, Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
+from recollect.stores.postgres import alike
 from recollect.stores.postgres.checks import find_all
 from recollect.stores.postgres.connection import Connection, Server, one, rows, run
 from recollect.stores.postgres.ledger import TallyKind, Writing
@@ -65,6 +66,7 @@ class PostgresCare:
         size = self._size(connection)
         engine = one(connection, "SELECT current_setting('server_version')")
         vector = one(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        words = alike.described(connection, self._server.address)
         return StoreStats(
             kind="postgresql",
             location=self._server.address.shown,
@@ -74,7 +76,7 @@ class PostgresCare:
             vectors=sum(_tallied(connection, "vectors").values()),
             bytes=size.bytes,
             schema_version=one(connection, "SELECT max(version) FROM versions"),
-            engine_version=f"PostgreSQL {engine}, pgvector {vector}, {self._ranked.described(connection)}",
+            engine_version=f"PostgreSQL {engine}, pgvector {vector}, {words}, {self._ranked.described(connection)}",
             types=_tallied(connection, "type"),
             projects=_tallied(connection, "project"),
             namespaces=size.namespaces,
@@ -106,7 +108,8 @@ class PostgresCare:
                 connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(self._server.address.schema, table)))
             merged = one(connection, MERGE, (f'"{self._server.address.schema}"',))
         indexed = sum(self._build_index(*model) for model in self._server.read(_large_models))
-        return {"analyzed": len(stale), "merged": merged, "indexed": indexed + self._ranked.keep()}
+        indexed += alike.keep(self._server) + self._ranked.keep()
+        return {"analyzed": len(stale), "merged": merged, "indexed": indexed}
 
     def _build_index(self, model: int, dimension: int) -> int:
         """Build the HNSW index of a model that has outgrown scanning, without stopping anybody's writes.

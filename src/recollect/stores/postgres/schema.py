@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
+from recollect.stores.postgres import alike
+from recollect.stores.postgres.alike import ALIKE, ALIKE_INDEXES
 from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run, search_path
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.repairs import rebuild_texts
 from recollect.stores.postgres.tables import (
-    ALIKE,
     ENTERED,
     FINDERS,
     GRANTS,
@@ -48,7 +49,7 @@ def _first(connection: Connection) -> None:
 
 
 def _second(connection: Connection) -> None:
-    for part in (ENTERED, ALIKE):
+    for part in (ENTERED, ALIKE_INDEXES, ALIKE):
         connection.execute(part.encode())
 
 
@@ -59,7 +60,8 @@ def _third(connection: Connection) -> None:
 
 def _fourth(connection: Connection) -> None:
     """The finder of look-alike words and its indexes as they are now, which the second step makes like this too."""
-    connection.execute(ALIKE.encode())
+    for part in (ALIKE_INDEXES, ALIKE):
+        connection.execute(part.encode())
 
 
 def _fifth(connection: Connection) -> None:
@@ -88,8 +90,13 @@ def _eighth(connection: Connection) -> None:
         connection.execute(part.encode())
 
 
+def _ninth(connection: Connection) -> None:
+    """The finder of look-alike words that also knows the index of pg_trgm; which indexes there are is left as it is."""
+    connection.execute(ALIKE.encode())
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth, _seventh, _eighth)
+MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth, _seventh, _eighth, _ninth)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:
@@ -103,6 +110,7 @@ def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:
         if version < len(steps) or _lacks_grants(connection, server):
             _migrate(connection, server, steps)
         server.use(_extension_schema(connection))
+    alike.keep(server)
 
 
 def version_of(connection: Connection, schema: str) -> int:

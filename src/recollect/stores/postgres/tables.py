@@ -222,62 +222,6 @@ END $$;
 REVOKE EXECUTE ON FUNCTION find_texts, find_any, count_texts, texts_holding, is_counted FROM PUBLIC;
 """
 
-ALIKE = rf"""
-DROP INDEX IF EXISTS words_trigrams, words_alike, words_short, words_long;
-CREATE INDEX words_short ON words USING gin (array_to_tsvector(trigrams || md5(namespace)))
-    WITH (gin_pending_list_limit = 64) WHERE cardinality(trigrams) < 8;
-CREATE INDEX words_long ON words USING gin (array_to_tsvector(trigrams || md5(namespace)))
-    WITH (gin_pending_list_limit = 64) WHERE cardinality(trigrams) >= 8;
-
--- Words by the Jaccard of their trigrams, best first. Whoever reaches the minimum has at least `needed` of the trigrams
--- asked for (the more, the longer he is), and so two of any `size - needed + 2` of them: pairs find, so that few words
--- have to be looked at. Where one is enough or pairs would be too many, he has one of any `size - needed + 1`. The ends
--- of words are the commonest trigrams and come last.
-CREATE OR REPLACE FUNCTION similar_words(asked text[], minimum double precision, most bigint)
-RETURNS TABLE (word text, likeness double precision)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE
-    size int := cardinality(asked);
-    ordered text[] := ARRAY(
-        SELECT '''' || replace(replace(one, '\', '\\'), '''', '''''') || '''' FROM unnest(asked) one
-        ORDER BY one LIKE '%$%', one);
-    tenant text := '';
-    shared text;
-    kind record;
-    needed int;
-    by_pairs boolean;
-    finders text[];
-    wanted text;
-    parts text[];
-BEGIN
-    IF current_setting('recollect.index') <> '{EVERYONE}' THEN
-        tenant := ' & ' || md5(current_setting('recollect.index'));
-    END IF;
-    SELECT string_agg(format('(%L = ANY (w.trigrams))::int', one), ' + ') INTO shared FROM unnest(asked) one;
-    FOR kind IN SELECT 1 AS least, '< 8' AS sizes UNION ALL SELECT 8, '>= 8' LOOP
-        needed := ceil(minimum * (size + greatest(minimum * size, kind.least)) / (1 + minimum) - 1e-9);
-        by_pairs := needed BETWEEN 2 AND size AND size - needed <= 40;
-        finders := ordered[:size - greatest(needed, 1) + 1 + by_pairs::int];
-        CONTINUE WHEN cardinality(finders) = 0;
-        wanted := array_to_string(finders, ' | ');
-        IF by_pairs THEN
-            SELECT string_agg(format('%s & (%s)', one, array_to_string(finders[place + 1:], ' | ')), ' | ') INTO wanted
-                FROM unnest(finders) WITH ORDINALITY f (one, place) WHERE place < cardinality(finders);
-        END IF;
-        parts := parts || format('SELECT w.word, s.shared::double precision / (cardinality(w.trigrams) + $1 - s.shared)'
-            ' AS likeness FROM words w, LATERAL (SELECT %s AS shared OFFSET 0) s WHERE is_counted(w.namespace)'
-            ' AND array_to_tsvector(w.trigrams || md5(w.namespace)) @@ %L AND cardinality(w.trigrams) %s'
-            ' AND cardinality(w.trigrams) BETWEEN $1 * $2 - 1e-9 AND $1 / greatest($2, 1e-9) + 1e-9',
-            shared, format('(%s)%s', wanted, tenant), kind.sizes);
-    END LOOP;
-    IF parts IS NOT NULL THEN
-        RETURN QUERY EXECUTE format('SELECT DISTINCT word, likeness FROM (%s) found WHERE likeness >= $2'
-            ' ORDER BY likeness DESC, word LIMIT $3', array_to_string(parts, ' UNION ALL ')) USING size, minimum, most;
-    END IF;
-END $$;
-REVOKE EXECUTE ON FUNCTION similar_words FROM PUBLIC;
-"""
-
 # A vector stays in its row as long as that fits a page. Of words that no index takes only those could be kept that are
 # easily compressed: they are counted by their hashes now (`lexemes.counted_name`), and are nobody's look-alikes.
 ROOM = f"""

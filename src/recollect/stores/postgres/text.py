@@ -160,8 +160,8 @@ class PostgresText:
         folded = "".join(self._tokens.words(word))
         if not folded or limit <= 0 or not fits_index(folded):
             return []
-        asked = sorted(trigrams(folded)), minimum, limit
-        found = self._reads.ask("SELECT * FROM similar_words(%s, %s, %s)", asked)
+        asked = sorted(trigrams(folded)), minimum, limit, folded
+        found = self._reads.ask("SELECT * FROM alike_words(%s, %s, %s, %s)", asked)
         return [(known, likeness) for known, likeness in found]
 
     def _search(
