@@ -9,7 +9,7 @@ SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-browser test-pgbouncer postgres-17
-.PHONY: postgres-contrib postgres-restarts fuzz conformance golden docs models
+.PHONY: postgres-contrib postgres-restarts test-compose fuzz conformance golden docs models
 .PHONY: bench bench-full bench-rivals quality lock clean
 
 help: ## This list
@@ -73,6 +73,9 @@ test-pgbouncer: models ## The same contracts, rankings and histories through PgB
 
 postgres-restarts: $(READY) ## Four processes at work for SECONDS while PostgreSQL is restarted twice
 	$(BIN)/python -m tests.faults.test_postgres_restart $(SECONDS)
+
+test-compose: $(READY) ## The stack of deploy/compose.yaml, built, asked and restarted (needs Docker; COMPOSE=podman-compose)
+	$(BIN)/python -m tests.compose
 
 golden: models ## The exact rankings of every profile
 	$(BIN)/python -m pytest tests/golden

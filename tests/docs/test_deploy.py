@@ -1,4 +1,4 @@
-"""The files in deploy/ say nothing that the program does not know. No container runs here: see docs/deploy.md."""
+"""The files in deploy/ say nothing that the program does not know. Containers run in tests/compose.py."""
 
 from __future__ import annotations
 
