@@ -7,7 +7,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from recollect import encoders
+from recollect import encoders, extras
 from recollect.domain.errors import InvalidInput, ModelUnavailable
 from recollect.ports import Embedder, Extractor, Reranker, Store
 from recollect.settings import Settings
@@ -25,7 +25,7 @@ def open_store(target: str, *, read_only: bool = False) -> Store:
             from recollect.stores.postgres.opening import open_postgres
         except ImportError as error:
             raise InvalidInput(
-                "PostgreSQL needs packages that are not installed", "pip install 'recollect[postgres]'"
+                "PostgreSQL needs packages that are not installed", extras.install("postgres")
             ) from error
         return open_postgres(target, read_only=read_only)
     if "://" in target:
@@ -52,7 +52,7 @@ def attach_vectors(store: Store, chosen: Settings) -> Store:
         try:
             from recollect.stores.qdrant import with_qdrant
         except ImportError as error:
-            hint = "pip install 'recollect[qdrant]', or empty the setting qdrant"
+            hint = f"{extras.install('qdrant')}, or empty the setting qdrant"
             raise InvalidInput("the setting qdrant needs a package that is not installed", hint, "qdrant") from error
         mirrored = with_qdrant(store, chosen.qdrant, key=chosen.qdrant_key, collection=chosen.qdrant_collection)
         failed.pop_all()

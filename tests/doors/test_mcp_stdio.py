@@ -237,7 +237,7 @@ def test_without_the_extra_the_command_says_what_to_install(cli: Any, monkeypatc
     monkeypatch.setitem(sys.modules, "recollect.doors.mcp.stdio", None)
     ran = cli("mcp")
     assert ran.code == 1
-    assert "pip install 'recollect[mcp]'" in ran.err
+    assert "pip install 'mcp<3,>=2.3'" in ran.err
 
 
 def test_shaking_hands_loads_no_numbers_and_no_database() -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import extras
 from recollect.domain.errors import RecollectError
 
 Values: TypeAlias = NDArray[np.float64]
@@ -90,5 +91,5 @@ def _ir_measures() -> Any:
     try:
         import ir_measures
     except ImportError:
-        raise RecollectError("measuring needs ir-measures", 'pip install "recollect[eval]"') from None
+        raise RecollectError("measuring needs ir-measures", extras.install("eval")) from None
     return ir_measures

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect import extras
 from recollect.doors.cli.session import Session, current
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _missing_parts() -> str:
 
     parts = {"fastapi": "server", "uvicorn": "server", "mcp": "mcp"}
     missing = dict.fromkeys(extra for module, extra in parts.items() if find_spec(module) is None)
-    return f"still needed: pip install 'recollect[{','.join(missing)}]'" if missing else ""
+    return f"still needed: {extras.install(*missing)}" if missing else ""
 
 
 def _told_of_store(run: Session) -> str:

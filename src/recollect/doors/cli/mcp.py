@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from recollect import extras
 from recollect.domain.errors import RecollectError
 from recollect.doors.cli import options
 from recollect.doors.cli.session import current
@@ -24,7 +25,7 @@ def mcp(ctx: typer.Context, namespace: options.Namespace = options.NAMESPACE) ->
     try:
         from recollect.doors.mcp.stdio import serve
     except ModuleNotFoundError as error:
-        raise RecollectError("the MCP server is not installed", "run `pip install 'recollect[mcp]'`") from error
+        raise RecollectError("the MCP server is not installed", f"run `{extras.install('mcp')}`") from error
 
     def opening() -> Engine:
         from recollect.engine import open_engine

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect import extras
 from recollect.domain.errors import RecollectError
 from recollect.doors.cli.session import Session, current, flush
 
@@ -48,7 +49,7 @@ def serve(
     try:
         from recollect.doors.http.daemon import Place, serve
     except ModuleNotFoundError as error:
-        raise RecollectError(f"{error.name} is not installed", "pip install 'recollect[server]'") from error
+        raise RecollectError(f"{error.name} is not installed", extras.install("server")) from error
     names = tuple(name.lower() for name in allow_host or ())
     place = Place(host=host, port=port, socket=socket, allow_remote=allow_remote, hosts=names)
     serve(run.store, place, lambda address, token: _announce(run, address, token))

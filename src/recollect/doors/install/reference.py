@@ -52,7 +52,7 @@ is kept beside the new one (`{backup}`) until uninstall.
 `--user` (the default) is for all your projects; `--project` changes the files of the repository you are in. They then
 hold the path of this machine's `recollect`, so keep them out of version control.
 
-The hooks need the daemon and the MCP server: `pip install 'recollect[server,mcp]'`.
+The hooks need the daemon and the MCP server: `pip install '.[server,mcp]'` in the checkout.
 
 ## What the hooks do
 

@@ -18,7 +18,7 @@ This page is generated from the registered tools (`make docs`); every MCP client
 
 `recollect mcp` serves one client on standard input and output and ends with it; `recollect serve` serves many over
 streamable HTTP at `/mcp`, behind the daemon's token. Both speak the handshake protocols up to 2025-11-25 and the
-stateless 2026-07-28. It needs the `mcp` extra: `pip install 'recollect[mcp]'`.
+stateless 2026-07-28. It needs the `mcp` extra: `pip install '.[mcp]'` in the checkout.
 
 ```json
 {{"mcpServers": {{"recollect": {{"command": "recollect", "args": ["mcp"]}}}}}}
