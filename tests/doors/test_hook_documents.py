@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import string
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,3 +51,17 @@ def test_documents_are_read_as_json_reads_them(value: dict[str, Any], place: int
 )  # fmt: skip
 def test_odd_documents_are_read_as_json_reads_them(data: bytes) -> None:
     assert repr(documents.parsed(data)) == repr(as_json_has_it(data))
+
+
+def test_damaged_documents_are_empty_in_a_process_that_never_loaded_json() -> None:
+    """There the compiled half finds no error to raise, and Python calls that a SystemError."""
+    source = str(Path(documents.__file__).parents[3])
+    damaged = [b'{"a": "b', b'{"a', b'{"a": 1 "b"}', b'{"a": "\n"}', b'{"a": "\\q"}', b"[1 2]", b"{1}"]
+    check = (
+        f"import sys; sys.path.insert(0, {source!r})\n"
+        "from recollect.doors.hook.documents import parsed\n"
+        f"for data in {damaged!r}:\n"
+        "    assert parsed(data) == {}, data\n"
+        "assert 'json.decoder' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-S", "-c", check], check=True, timeout=120)

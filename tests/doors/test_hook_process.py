@@ -250,6 +250,35 @@ def test_agents_that_send_their_answer_are_heard_too(
     assert [memory["type"] for memory in memories(one, session)] == ["lesson"]
 
 
+def test_a_damaged_line_costs_no_other_turn(running: tuple[Path, Daemon], tmp_path: Path) -> None:
+    """An agent that was killed while it wrote leaves half a line, and goes on behind it when it is resumed."""
+    home, one = running
+    transcript = tmp_path / "t.jsonl"
+    payload = {"session_id": "damaged", "transcript_path": str(transcript), "cwd": "/w/shop"}
+    said = [{"type": "text", "text": "[MEMORY] type=fact: The lamp in the hall is green"}]
+    turn = json.dumps({"type": "assistant", "message": {"role": "assistant", "content": said}})
+    transcript.write_text(f"{turn[:70]}\n{turn}\n{turn[:90]}")
+    hook(home, "claude", "Stop", payload, **PATIENT)
+    assert [memory["content"] for memory in memories(one, "damaged")] == ["The lamp in the hall is green"]
+
+
+@pytest.mark.parametrize("name", ["daemon.json", "hooks/session-{session}.json"])
+def test_a_damaged_file_of_our_own_costs_no_prompt(running: tuple[Path, Daemon], name: str) -> None:
+    home, _ = running
+    session = f"damaged-{len(name)}"
+    place = home / name.format(session=session)
+    place.parent.mkdir(exist_ok=True)
+    before = place.read_bytes() if place.exists() else b""
+    place.write_bytes(b'{"shown": ["01k", "01')
+    try:
+        done = hook(
+            home, "claude", "UserPromptSubmit", prompt("claude", session, "which database in production?"), **PATIENT
+        )
+        assert "PostgreSQL 16" in context(done)
+    finally:
+        place.write_bytes(before)
+
+
 def test_a_side_conversation_is_left_alone(running: tuple[Path, Daemon]) -> None:
     home, one = running
     payload = {**prompt("claude", "side", "which database?"), "agent_id": "a1", "last_assistant_message": "[MEMORY] no"}

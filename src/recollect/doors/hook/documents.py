@@ -46,7 +46,8 @@ def parsed(data: bytes) -> dict[str, Any]:
 
             return as_object(json.loads(text))
         value, end = _scan(text, 0)
-    except (ValueError, RecursionError, StopIteration):
+    except (ValueError, RecursionError, StopIteration, SystemError):
+        # SystemError: the compiled half raises an error of `json`, and fails to where that was never loaded.
         return {}
     return as_object(value) if end == len(text) else {}
 
