@@ -8,12 +8,13 @@ import stat
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recollect.doors.http.listening import bind_socket, is_loopback
-from recollect.doors.http.token import read_address, read_token
+from recollect.doors.http.token import read_address, read_token, write_address
 from tests.doors.http_cases import daemon, open_memory
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -64,6 +65,33 @@ def test_a_killed_daemon_leaves_nothing_in_the_way(home: Path) -> None:
     assert (home / "daemon.sock").exists()
     with daemon(home) as again:
         assert again.ask_socket("GET", "/v1/stats")[1]["memories"] == 1
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["deleted", "replaced"])
+def test_a_daemon_whose_store_went_away_ends(home: Path, process: Run, another: bool) -> None:
+    """It would refuse every write, and go on answering from a file that nobody sees any more."""
+    with daemon(home) as running:
+        assert running.ask("POST", "/v1/memories", {"content": "The old key is under the mat"})[0] == 201
+        if another:
+            with open_memory(home, "other.db") as engine:
+                engine.remember("The new key is with the neighbour")
+            (home / "other.db").replace(home / "memories.db")
+        else:
+            (home / "memories.db").unlink()
+        assert running.process.wait(60) == 1
+        told = running.log.read_text(encoding="utf-8")
+    assert "the store's file was moved, deleted or replaced" in told and "Traceback" not in told
+    assert read_address(home) is None
+
+
+def test_the_end_of_a_daemon_leaves_the_address_of_another_alone(home: Path) -> None:
+    """A home that was deleted and made again has a new lock, so there can be two for a moment."""
+    with daemon(home) as running:
+        address = read_address(home)
+        assert address is not None
+        write_address(home, replace(address, pid=1))
+        assert running.stop() == 0
+    assert read_address(home) == replace(address, pid=1)
 
 
 def test_what_others_can_reach_is_refused(process: Run, home: Path) -> None:

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,8 @@ log = logging.getLogger("recollect.http")
 
 DRAIN_SECONDS = 5.0
 CLOSE_SECONDS = 20.0
+TICKS = 10
+"""Of a tenth of a second each: how often the store's file is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,19 @@ def serve(store: str | None, place: Place, started: Callable[[token.Address, Pat
         engine = open_engine(store)
         try:
             logs.configure()
-            server = _server(Door(engine, place.limits), secret, place)
+            server = _server(Door(engine, place.limits), secret, place, _Watched(chosen.store))
             settle_down()
             token.write_address(chosen.home, address)
             started(address, token.token_path(chosen.home))
             server.run(sockets)
         finally:
-            token.address_path(chosen.home).unlink(missing_ok=True)
+            # One that is not ours belongs to the daemon of a home that was made anew in the place of this one.
+            if token.read_address(chosen.home) in (address, None):
+                token.address_path(chosen.home).unlink(missing_ok=True)
             _close(engine)
+    if server.store.is_gone():
+        hint = "`recollect serve` serves what is there now; hooks start it by themselves"
+        raise StoreUnavailable("the store's file was moved, deleted or replaced: the daemon has ended", hint)
 
 
 @contextmanager
@@ -121,12 +128,40 @@ def _listeners(chosen: Settings, place: Place) -> Generator[tuple[list[socket.so
             path.unlink(missing_ok=True)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, which tells the door before it waits for the last requests."""
+class _Watched:
+    """Whether the store's file is still the one that was opened. What is no file cannot go away like this."""
 
-    def __init__(self, config: uvicorn.Config, door: Door) -> None:
+    def __init__(self, store: str) -> None:
+        self._path = None if store == ":memory:" or "://" in store else Path(store).expanduser()
+        self._file: os.stat_result | None = None
+        if self._path is not None:
+            with suppress(OSError):
+                self._file = self._path.stat()
+
+    def is_gone(self) -> bool:
+        if self._path is None or self._file is None:
+            return False
+        try:
+            return not os.path.samestat(self._path.stat(), self._file)
+        except FileNotFoundError:
+            return True
+        except OSError:  # nobody may look at the moment
+            return False
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which tells the door before it waits for the last requests, and ends when the store has gone."""
+
+    def __init__(self, config: uvicorn.Config, door: Door, store: _Watched) -> None:
         super().__init__(config)
         self._door = door
+        self.store = store
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS == 0 and self.store.is_gone():
+            # Every write would be refused, and every answer come from a file that nobody else sees any more.
+            self.should_exit = True
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._door.stop()
@@ -137,7 +172,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _server(door: Door, secret: str, place: Place) -> _Server:
+def _server(door: Door, secret: str, place: Place, store: _Watched) -> _Server:
     """The server, which from now on stops in good order when it is told to, even before it has begun."""
     own = () if place.host in ("0.0.0.0", "::") else (place.host.lower(),)
     hosts = (*LOOPBACK, *own, *place.hosts)
@@ -153,7 +188,7 @@ def _server(door: Door, secret: str, place: Place) -> _Server:
         proxy_headers=False,
         timeout_graceful_shutdown=int(GRACE_SECONDS) + 2,
     )
-    server = _Server(config, door)
+    server = _Server(config, door, store)
     # uvicorn takes the signals over while it runs, and raises them again for these handlers when it is done.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.leave)

@@ -93,7 +93,8 @@ the background for up to {patience} seconds.
 
 **One home, one daemon, one store.** A hook whose `RECOLLECT_STORE` (or, without it, whose home) means another store
 than the one that the running daemon serves neither reads nor writes there. Give such a store a home of its own
-(`RECOLLECT_HOME`).
+(`RECOLLECT_HOME`). A daemon whose store's file was moved, deleted or replaced ends within a second or two; the next
+hook starts one for what is there.
 
 | variable | meaning |
 |---|---|
