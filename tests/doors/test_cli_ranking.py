@@ -18,6 +18,24 @@ SEVEN = {
 }  # fmt: skip
 
 
+def test_damaged_profiles_are_all_told_and_hide_no_other(cli: Any, home: Path) -> None:
+    (home / "profiles").mkdir(parents=True)
+    for name in ("one", "two"):
+        (home / "profiles" / f"{name}.toml").write_text("limit = 'many'\n")
+    listed = cli("profiles", "list")
+    assert listed.code == 0 and "balanced\t" in listed.out
+    assert "one.toml:1: limit" in listed.err and "two.toml:1: limit" in listed.err
+    checked = cli("profiles", "check")
+    assert checked.code == 1 and "balanced\tlexical" in checked.out
+    assert "one.toml:1: limit" in checked.err and "two.toml:1: limit" in checked.err
+    ran = cli("profiles", "check", "--json")
+    verdicts = {one["profile"]: one for one in ran.document["profiles"]}
+    assert ran.code == 1 and verdicts["balanced"]["valid"] and not verdicts["two"]["valid"]
+    assert "two.toml:1: limit" in verdicts["two"]["message"]
+    assert cli("settings", "list").code == 0
+    assert cli("settings", "set", "keywordWeight", "0.5").code == 0
+
+
 def test_profiles_are_listed_with_the_users_own(cli: Any, home: Path) -> None:
     (home / "profiles").mkdir(parents=True)
     (home / "profiles" / "mine.toml").write_text('extends = "balanced"\ndescription = "my own"\nlimit = 7\n')

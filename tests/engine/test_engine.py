@@ -286,6 +286,26 @@ def test_live_settings_are_checked_persisted_and_effective_on_the_next_recall(op
 
 
 @pytest.mark.covers("live.settings")
+def test_a_damaged_profile_that_nobody_asked_for_keeps_no_knob_from_turning(opened: Open) -> None:
+    memory = opened()
+    memory.settings.profiles.mkdir(parents=True)
+    (memory.settings.profiles / "draft.toml").write_text("limit = 'many'\n")
+    (memory.settings.profiles / "half.toml").write_text("limit = \n")
+    assert memory.change_settings({"keywordWeight": 0.5})["keywordWeight"] == 0.5
+    assert memory.live_settings() == {"semanticWeight": 1.0, "keywordWeight": 0.5}
+    with pytest.raises(recollect.InvalidProfile):
+        memory.live_settings("draft")
+
+
+def test_a_knob_that_only_a_damaged_profile_could_offer_is_told_with_the_damage(opened: Open) -> None:
+    memory = opened()
+    memory.settings.profiles.mkdir(parents=True)
+    (memory.settings.profiles / "live-weights.toml").write_text("limit = 'many'\n")
+    with pytest.raises(recollect.InvalidProfile, match="live-weights"):
+        memory.change_settings({"keywordWeight": 0.5})
+
+
+@pytest.mark.covers("live.settings")
 def test_a_profile_of_ones_own_with_the_same_knobs_does_not_show_its_weights_as_those_in_use(opened: Open) -> None:
     engine = opened()
     engine.settings.profiles.mkdir(parents=True)

@@ -19,7 +19,8 @@ def values(
     Where several profiles have a knob, it is that of the profile `in_use`.
     """
     found: dict[str, float] = {}
-    for one in sorted(_profiles(folder, profile), key=lambda one: one.name == in_use):
+    profiles = [load(profile, folder)] if profile else _loaded(folder)[0]
+    for one in sorted(profiles, key=lambda one: one.name == in_use):
         for knob in one.settings:
             found[knob.name] = float(stored.get(knob.name, _value_at(one, knob.sets)))
     return found
@@ -27,9 +28,12 @@ def values(
 
 def checked(changes: Mapping[str, Any], folder: Path | None) -> dict[str, float]:
     """The changes, if every one names a knob and lies in its range."""
-    knobs: dict[str, LiveSetting] = {knob.name: knob for one in _profiles(folder) for knob in one.settings}
+    profiles, damaged = _loaded(folder)
+    knobs: dict[str, LiveSetting] = {knob.name: knob for one in profiles for knob in one.settings}
     for name, value in changes.items():
         knob = knobs.get(name)
+        if knob is None and damaged:
+            raise damaged[0]  # which may well be the one that has it
         if knob is None:
             raise InvalidInput(f"there is no setting {name!r}", f"known: {', '.join(sorted(knobs))}", name)
         limits = f"between {knob.minimum:g} and {knob.maximum:g}"
@@ -45,8 +49,16 @@ def overrides(stored: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
     return {knob.sets: stored[knob.name] for knob in profile.settings if knob.name in stored}
 
 
-def _profiles(folder: Path | None, profile: str | None = None) -> list[Profile]:
-    return [load(name, folder) for name in ([profile] if profile else names(folder))]
+def _loaded(folder: Path | None) -> tuple[list[Profile], list[InvalidInput]]:
+    """All profiles, and what is wrong with those that are damaged: one that nobody asked for stops no other's knobs."""
+    found: list[Profile] = []
+    damaged: list[InvalidInput] = []
+    for name in names(folder):
+        try:
+            found.append(load(name, folder))
+        except InvalidInput as error:
+            damaged.append(error)
+    return found, damaged
 
 
 def _value_at(profile: Profile, path: str) -> float:

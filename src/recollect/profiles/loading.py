@@ -157,7 +157,7 @@ def _with_parents(table: Table, folder: Path | None, depth: int) -> Table:
     if parent is None:
         return table
     if depth >= MAX_PARENTS:
-        raise Wrong("extends", f"more than {MAX_PARENTS} profiles build on one another")
+        raise Wrong("extends", f"more than {MAX_PARENTS} profiles build on one another, or one on itself")
     text, source = read(str(parent), folder)
     return _merged(_with_parents(_parsed(text, source), folder, depth + 1), table)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.domain.errors import InvalidInput
 from recollect.doors.cli import options
 from recollect.doors.cli.session import Session, current, printable
 from recollect.doors.wire import plain
@@ -40,7 +42,9 @@ def list_profiles(ctx: typer.Context) -> None:
 
     run = current(ctx)
     own = run.settings.profiles
-    found = [profiles.load(name, own) for name in profiles.names(own)]
+    found, damaged = _loaded(run, profiles.names(own))
+    for error in damaged.values():
+        run.note(f"left out: {error.message}")
     if run.json:
         run.emit(
             {
@@ -78,10 +82,36 @@ def check(
 
     run = current(ctx)
     wanted = names or profiles.names(run.settings.profiles)
-    verdicts = [_verdict(profiles.load(name, run.settings.profiles)) for name in wanted]
+    found, damaged = _loaded(run, wanted)
+    if damaged and len(wanted) == 1:
+        raise damaged[wanted[0]]
+    verdicts = [_verdict(one) for one in found]
     if run.json:
-        run.emit({"profiles": verdicts})
-        return
+        wrong = [{"profile": name, "valid": False, "message": one.message} for name, one in damaged.items()]
+        run.emit({"profiles": [*verdicts, *wrong]})
+    else:
+        _show_reach(run, verdicts)
+    for error in damaged.values():
+        typer.echo(printable(f"recollect: {error.message} — {error.hint}"), err=True)
+    if damaged:
+        raise typer.Exit(1)
+
+
+def _loaded(run: Session, names: Sequence[str]) -> tuple[list[Profile], dict[str, InvalidInput]]:
+    """The profiles of these names, and what is wrong with the others: one that is damaged hides no other."""
+    from recollect import profiles
+
+    found: list[Profile] = []
+    damaged: dict[str, InvalidInput] = {}
+    for name in names:
+        try:
+            found.append(profiles.load(name, run.settings.profiles))
+        except InvalidInput as error:
+            damaged[name] = error
+    return found, damaged
+
+
+def _show_reach(run: Session, verdicts: list[dict[str, Any]]) -> None:
     rows: list[tuple[str, ...]] = []
     for one in verdicts:
         for name, reach in one["reach"].items():
