@@ -43,6 +43,19 @@ def test_export_and_import_lose_nothing_and_are_idempotent(cli: Any, tmp_path: P
     assert cli(*other, "stats", "--json").document["embedding"]["pending"] == 0
 
 
+@pytest.mark.parametrize("place", [("--namespace", "team"), ("--project", "shop"), ("--session", "s1")])
+def test_an_export_is_not_put_into_another_place_than_its_own(cli: Any, tmp_path: Path, place: tuple[str, str]) -> None:
+    """Who names a tenant must not find the memories in another one."""
+    cli("remember", "we queue with rabbitmq")
+    file = tmp_path / "all.jsonl"
+    cli("export", str(file))
+    other = ("--store", str(tmp_path / "other.db"))
+    ran = cli(*other, "import", str(file), *place, "--json")
+    assert (ran.code, ran.document["error"]["type"]) == (2, "InvalidInput")
+    assert "--namespace" in ran.document["error"]["hint"]
+    assert contents(cli, *other) == set()
+
+
 def test_export_goes_to_standard_output_and_comes_back_through_standard_input(cli: Any, tmp_path: Path) -> None:
     cli("remember", "Bodø is a port ⚓")
     lines = cli("export").out

@@ -42,14 +42,14 @@ def import_source(
 
     Idempotent: what has an id over there is written once, the rest is recognised by its text. What is edited over there
     is changed here; for notes, `origin` tells where they are (empty: nowhere that lasts). `scope` says where the
-    memories go; what it leaves open (project, session) is taken from the file. `progress` is told entries read,
-    `changed` the ids of memories whose text was replaced.
+    memories go (an export keeps its own); what it leaves open (project, session) is taken from the file. `progress` is
+    told entries read, `changed` the ids of memories whose text was replaced.
     """
     stream = stream if stream.seekable() else StringIO(stream.read(MAX_DOCUMENT_CHARACTERS))
     head = stream.read(HEAD_CHARACTERS)
     stream.seek(0)
     if format == FORMAT or (format is None and _is_own(head)):
-        return import_jsonl(store, stream, progress=progress)
+        return _restored(store, stream, scope, progress)
     importer = _chosen(name, head, format)
     report = ImportReport(importer.name)
     waiting: list[Draft] = []
@@ -84,6 +84,16 @@ def import_source(
                 progress(place)
     flush()
     return report
+
+
+def _restored(
+    store: Store, stream: TextIO, scope: Scope | None, progress: Callable[[int], None] | None
+) -> ImportReport:
+    """An export brings its own places along. Who names a tenant must not find the memories in another one."""
+    if scope not in (None, Scope()):
+        message = "an export of recollect has its own namespaces, projects and sessions, which it keeps"
+        raise InvalidInput(message, "import it without --namespace, --project and --session", "scope")
+    return import_jsonl(store, stream, progress=progress)
 
 
 def _checked(
