@@ -71,6 +71,13 @@ def open_embedder(chosen: Settings) -> tuple[Embedder | None, str]:
     return found, ""
 
 
+def own_embedder(given: Embedder) -> Embedder:
+    """An embedder that the caller made, its answers checked."""
+    from recollect.encoders.own import OwnEmbedder
+
+    return OwnEmbedder(given)
+
+
 def open_reranker(chosen: Settings) -> Reranker | None:
     try:
         return encoders.open_reranker(

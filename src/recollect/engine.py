@@ -17,7 +17,7 @@ from typing import Any
 
 from recollect import pipeline, profiles, recollection, upkeep, writing
 from recollect import settings as configuration
-from recollect.adapters import attach_vectors, open_embedder, open_extractor, open_reranker, open_store
+from recollect.adapters import attach_vectors, open_embedder, open_extractor, open_reranker, open_store, own_embedder
 from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import NotFound, StoreUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
@@ -76,7 +76,8 @@ def open_engine(
     profiles.require(chosen.profile_names, chosen.profiles)
     # Models first: one that cannot be had must not leave a store open, or make a new one.
     judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
-    meaning, note = (embedder, "") if embedder is not None and not isinstance(embedder, str) else open_embedder(chosen)
+    own = None if embedder is None or isinstance(embedder, str) else own_embedder(embedder)
+    meaning, note = open_embedder(chosen) if own is None else (own, "")
     extractor = open_extractor(chosen)
     store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
     return Engine(store, chosen, meaning, judge, extractor, background=background and not read_only, note=note)
