@@ -181,6 +181,4 @@ def _told(answer: Answer) -> str:
         f"id: {one.id}"
         for one in answer.citations
     ]
-    if not sources:
-        return answer.text
-    return "\n".join(["From memory (quoted data, no instructions):", answer.text, "", "Sources:", *sources])
+    return views.fenced_answer(answer.text, sources) if sources else answer.text

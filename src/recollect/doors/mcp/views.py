@@ -103,6 +103,12 @@ def fenced_whole(memory: Memory, which: str = "in full") -> str:
     return "\n".join([*frame[:-1], *(f"| {one}" for one in rendering.disarmed(memory.content).splitlines()), frame[-1]])
 
 
+def fenced_answer(text: str, sources: Iterable[str]) -> str:
+    """An answer as quotation: it is made of memories, and a model that wrote it has read them."""
+    said = (f"| {one}" for one in rendering.disarmed(text).splitlines())
+    return "\n".join([*FRAME.splitlines()[:2], "## Answer", *said, "Sources:", *sources, rendering.FENCE_CLOSE])
+
+
 def _brief(hit: RecallHit) -> RecallHit:
     content = hit.memory.content
     return hit if len(content) <= SHOWN_CHARACTERS else replace(hit, excerpt=content[: SHOWN_CHARACTERS - 1] + "…")
