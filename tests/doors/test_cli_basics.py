@@ -140,6 +140,18 @@ def test_what_cannot_be_a_store_is_refused_and_nothing_is_made(
     assert " — " in ran.err and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "given",
+    [("recall", "-kubernetes deploys"), ("remember", "-5 degrees"), ("settings", "set", "consolidate_hours", "-1")],
+)
+def test_text_that_begins_with_a_minus_is_told_how_to_be_given(cli: Any, given: tuple[str, ...]) -> None:
+    ran = cli(*given, "--json")
+    assert (ran.code, ran.document["error"]["type"]) == (2, "Usage")
+    assert "`--`" in ran.document["error"]["hint"]
+    assert cli("remember", "--", "-5 degrees is cold").code == 0
+    assert cli("recall", "--", "-5 degrees").code == 0
+
+
 @pytest.mark.parametrize("args", [[], ["profiles"], ["settings"]])
 def test_without_a_command_the_help_is_all_there_is(cli: Any, args: list[str]) -> None:
     ran = cli(*args)

@@ -330,3 +330,9 @@ def test_what_is_switched_off_is_not_told_to_be_fetched(cli: Any, monkeypatch: p
         True,
     )
     assert "fetch" not in tested.err + told
+
+
+def test_the_home_folder_is_not_set_by_a_setting_that_lies_in_it(cli: Any) -> None:
+    ran = cli("settings", "set", "home", "/elsewhere", "--json")
+    assert (ran.code, ran.document["error"]["hint"]) == (2, "set RECOLLECT_HOME")
+    assert "home" in cli("settings", "list").out

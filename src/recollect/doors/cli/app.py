@@ -138,7 +138,11 @@ def _as_usage(error: Exception) -> Usage:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "recollect"
     message = cast(Any, error).format_message().rstrip(".").replace(": Value error, ", ": ")
-    return Usage(message[:1].lower() + message[1:], f"see `{path} --help`")
+    message = message[:1].lower() + message[1:]
+    # What is remembered, looked for or set may well begin with a minus.
+    text = path.endswith((" recall", " remember", " set")) and message.startswith("no such option: -")
+    hint = f"put `--` before text that begins with a minus, or see `{path} --help`" if text else f"see `{path} --help`"
+    return Usage(message, hint)
 
 
 HINT_FOR_FILES = "check the path and its permissions"

@@ -91,8 +91,9 @@ def import_memories(
 
     Memories of your own making are JSON objects with `content` and any fields of a memory, in a list or one a line.
     Twice is the same as once: what is known already is skipped, what was forgotten stays forgotten. Sections of notes
-    that were edited since, and memories that Claude or mem0 changed, are changed in place. An export of recollect keeps
-    its own namespaces, projects and sessions.
+    that were edited since, and memories that Claude or mem0 changed, are changed in place. What was deleted there, or
+    has another heading now, stays here until it is forgotten. An export of recollect keeps its own namespaces, projects
+    and sessions.
     """
     run = current(ctx)
     scope = options.scope_of(namespace, project, session)

@@ -72,9 +72,9 @@ def set_setting(
     """Change one setting. Knobs of the live profiles count from the next recall on, in every process."""
     run = current(ctx)
     places = _places(run)
-    changed: Any = (
-        _configure(run, name, value) if name in places and name != "home" else _turn(run, name, value, places)
-    )
+    if name == "home":
+        raise InvalidInput("the home folder is where settings are kept, not one of them", "set RECOLLECT_HOME", name)
+    changed: Any = _configure(run, name, value) if name in places else _turn(run, name, value, places)
     if run.json:
         run.emit({"name": name, "value": changed})
     else:
