@@ -567,6 +567,30 @@ def test_a_daemon_that_cannot_come_up_is_not_tried_at_every_prompt(
     assert len(started) == 3
 
 
+@pytest.mark.parametrize(("environment", "starts"), [({}, 3), ({"RECOLLECT_NO_DAEMON": "1"}, 0)])
+def test_a_turn_that_waits_has_the_daemon_started_as_soon_as_it_may_be(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], starts: int
+) -> None:
+    """One that was killed right after its start may not be started by the hook of the turn, perhaps the last one."""
+    from recollect.doors.hook import asking, background, capturing
+
+    started: list[str] = []
+    answers = iter([asking.NotRunning(), asking.NoAnswer("503"), asking.NotRunning(), asking.NotRunning(), None])
+
+    def capture(*_: object) -> int:
+        if (failure := next(answers)) is not None:
+            raise failure
+        return 1
+
+    monkeypatch.setattr(capturing, "capture", capture)
+    monkeypatch.setattr(capturing, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(background, "start_daemon", lambda home, _: started.append(home))
+    event = events.Event("claude", events.ANSWERED, {"session_id": "s"}, {})
+    capturing.capture_patiently(event, str(alone), environment)
+    assert next(answers, "heard") == "heard"
+    assert started == [str(alone)] * starts
+
+
 def test_a_relative_home_is_the_same_folder_for_the_daemon_that_runs_in_it(
     alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 
-from recollect.doors.hook import asking, conversation, events, transcript
+from recollect.doors.hook import asking, background, conversation, events, transcript
 from recollect.doors.hook.deadline import Deadline
 from recollect.doors.hook.project import project_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 PATIENCE_SECONDS = 45.0
@@ -41,15 +42,23 @@ def capture(event: events.Event, home: str, deadline: Deadline) -> int:
     return len(fresh)
 
 
-def capture_patiently(event: events.Event, home: str) -> None:
-    """In the background: wait for the daemon to come up, then capture."""
+def capture_patiently(event: events.Event, home: str, environment: Mapping[str, str]) -> None:
+    """In the background: wait for the daemon to come up, then capture.
+
+    One that died soon after its start is not started again at once. This may be the last turn of the session, so
+    nobody else may do it later.
+    """
     whole = Deadline(PATIENCE_SECONDS)
     while whole.left():
         try:
             capture(event, home, Deadline(ONE_TRY_SECONDS))
             return
-        except (asking.NotRunning, asking.NoAnswer):
-            time.sleep(PAUSE_SECONDS)
+        except asking.NotRunning:
+            if background.may_start(environment):
+                background.start_daemon(home, environment)
+        except asking.NoAnswer:
+            pass
+        time.sleep(PAUSE_SECONDS)
 
 
 def context_gone(event: events.Event, home: str) -> None:

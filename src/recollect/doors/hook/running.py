@@ -125,7 +125,7 @@ def _capture(
         if isinstance(reason, asking.NotRunning):
             _start(home, environment, debug)
         if os.name == "posix" and background.may_start(environment):
-            background.detached(lambda: capturing.capture_patiently(event, home))
+            background.detached(lambda: capturing.capture_patiently(event, home, environment))
     if event.context_is_gone:
         capturing.context_gone(event, home)
     if event.kind == events.END:
