@@ -13,9 +13,11 @@ def project_of(folder: str) -> str | None:
 
     All worktrees of a repository are one project, and so are all links that lead into it.
     """
-    path = os.path.realpath(folder) if folder else ""  # pathlib costs milliseconds, here and below
+    if not folder:
+        return None  # nothing to begin at; least of all the folder that we happen to be in
+    path = os.path.realpath(folder)  # pathlib costs milliseconds, here and below
     root = _repository(path) or path
-    if not root or root in (os.path.realpath(os.path.expanduser("~")), os.path.dirname(root)):  # noqa: PTH111, PTH120
+    if root in (os.path.realpath(os.path.expanduser("~")), os.path.dirname(root)):  # noqa: PTH111, PTH120
         return None
     return os.path.basename(root)[:LONGEST_NAME] or None  # noqa: PTH119
 
