@@ -143,3 +143,37 @@ def test_filters_with_nothing_but_exclusions_name_what_is_wanted(engine: Engine,
     engine.remember(ROLLBACK, type="lesson")
     engine.upkeep()
     assert texts(engine, query) == [TUESDAY]
+
+
+def day_by_day(engine: Engine) -> None:
+    for day, text in enumerate((TUESDAY, KUBERNETES, ROLLBACK, BLUE), start=1):
+        engine.remember(text, created_at=f"2026-05-0{day}")
+    engine.upkeep()
+
+
+@pytest.mark.parametrize("query", ["-kubernetes", '-"through kubernetes"', "-kube* -nothing", "(-kubernetes)"])
+def test_exclusions_alone_leave_everything_else_newest_first(engine: Engine, query: str) -> None:
+    """Nobody asks for Kubernetes by excluding it."""
+    day_by_day(engine)
+    answer = engine.recall(query)
+    assert [hit.content for hit in answer] == [BLUE, ROLLBACK, TUESDAY]
+    assert any(note.startswith("left out what matches: ") for note in answer.trace.notes)
+
+
+@pytest.mark.parametrize("place", [":memory:", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_exclusions_alone_mean_the_same_in_every_store(place: str, tmp_path: Path) -> None:
+    with closing(recollect.open(_address(place), **OPTIONS, home=tmp_path)) as other:
+        day_by_day(other)
+        assert texts(other, "-kubernetes") == [BLUE, ROLLBACK, TUESDAY]
+
+
+def test_a_profile_that_nobody_can_ask_by_exclusions_alone_says_so(deploys: Engine) -> None:
+    answer = deploys.recall("-kubernetes", profile="retry-ladder")
+    assert not answer.hits
+    assert "nothing but filters and exclusions: this profile has no leg for that" in answer.trace.notes
+
+
+def test_a_flag_in_a_question_hides_nothing(engine: Engine) -> None:
+    remembered(engine, "find -name matches the base name alone", TUESDAY)
+    engine.upkeep()
+    assert texts(engine, "how does find -name work")[0].startswith("find -name")

@@ -37,11 +37,11 @@ GRAMMAR = {
     "log -(wal shm)": "log NOT (wal OR shm)",
     "(log -wal) AND disk": "(log NOT wal) AND disk",
     "log -wal*": "log NOT wal*",
-    # A leading NOT is dropped, in brackets too, and so is a negation with nothing to be taken from.
+    # A leading NOT is dropped, in brackets too, and so is a negation that is a branch of its own.
     "NOT wal": "wal",
     "NOT wal log": "wal OR log",
     "log AND (NOT wal)": "log AND wal",
-    "-wal": "wal",
+    "-wal": "",
     "log OR NOT wal": "log OR wal",
     # Doubles count once, in any case; the first writing stays.
     "WAL wal Wal": "WAL",
@@ -73,6 +73,81 @@ GRAMMAR = {
 @pytest.mark.parametrize("text", GRAMMAR)
 def test_every_text_has_a_reading(text: str) -> None:
     assert unparse(ask(text).query) == GRAMMAR[text]
+
+
+EXCLUSIONS = {
+    # text: what is taken out
+    "postgres -mysql": "mysql",
+    'deploy -staging -"blue green"': 'staging OR "blue green"',
+    "docker -kubernetes": "kubernetes",
+    "java -kotlin": "kotlin",
+    "the plan -budget": "budget",
+    "find decisions -kubernetes": "kubernetes",
+    "frameworks -js -angular": "angular",
+    "the IT -budget": "budget",
+    "wal AND -log": "log",
+    '"find -name" -windows': "windows",
+    # Quotes, brackets and fields stand behind no flag, and NOT is always an operator.
+    'how does find work -"old notes"': '"old notes"',
+    "how does find work -(windows OR bsd)": "windows OR bsd",
+    "how does find -name work NOT windows": "windows",
+    # Nothing else is there.
+    "-wal": "wal",
+    "(-wal) -log": "wal OR log",
+    "-wal OR -log": "wal OR log",
+    "-(wal AND log)": "wal AND log",
+    '-"write ahead"': '"write ahead"',
+}
+
+FLAGS = {
+    # text: the words that a minus stands before, and all that is searched for
+    "how does find -name work": "find OR name OR work",
+    "which database do we run -mysql": "database OR run OR mysql",
+    "does it build -release?": "build OR release",
+    "add the -release flag": "add OR release OR flag",
+    "I ran it -verbose and it failed": "ran OR verbose OR failed",
+    "cargo build -release": "cargo OR build OR release",
+    "go test -race": "go OR test OR race",
+    "find -name": "find OR name",
+    "find . -name": "find OR name",
+    "sudo /usr/bin/find ~/notes -name": "sudo OR /usr/bin/find OR ~/notes OR name",
+    "tar -xzf": "tar OR xzf",
+    "rm -rf -force": "rm OR -rf OR force",
+    "pytest -x -slow": "pytest OR -x OR slow",
+    "git log --oneline -graph": "git OR log OR --oneline OR graph",
+    "mvn -Dx=1 -offline": "mvn OR -Dx=1 OR offline",
+    "run `app -verbose`": "run OR app OR verbose",
+    "find -NOT wal": "find OR wal",
+}
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize("text", EXCLUSIONS)
+def test_a_minus_in_a_query_takes_a_word_out_and_says_so(text: str) -> None:
+    question = ask(text)
+    assert unparse(question.unwanted) == EXCLUSIONS[text]
+    assert f"left out what matches: {EXCLUSIONS[text]}" in question.notes
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize("text", FLAGS)
+def test_a_minus_in_a_sentence_or_a_command_line_takes_nothing_out_and_says_so(text: str) -> None:
+    question = ask(text)
+    assert question.unwanted is None and question.plain
+    assert unparse(question.query) == FLAGS[text]
+    assert "a minus leaves nothing out in a sentence or a command line" in question.notes[0]
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize("text", ["-v wal", "git log --oneline", "pytest -x -k slow", "log - wal", "what -tag:old"])
+def test_nothing_is_said_where_nothing_could_be_meant(text: str) -> None:
+    assert ask(text).unwanted is None and ask(text).notes == ()
+
+
+def test_a_prompt_knows_no_minus_and_needs_no_word_about_it() -> None:
+    for prompt in ("find -name x", "postgres -mysql", "-wal"):
+        question = ask(prompt, prose=True)
+        assert question.unwanted is None and question.notes == () and question.words
 
 
 UNSPACED = {
@@ -156,7 +231,7 @@ def test_what_is_plain() -> None:
 @pytest.mark.covers("ladder.dsl")
 def test_words_are_what_is_asked_for_in_lower_case_with_stop_words() -> None:
     assert ask('What is "the WAL" NOT disk tag:x -(a1 OR b1) Deploy*').words == ("what", "is", "the", "wal", "deploy")
-    assert ask("-wal").words == ("wal",)
+    assert ask("-wal").words == ()
 
 
 @pytest.mark.covers("ladder.stopwords")
@@ -200,6 +275,7 @@ def test_aliases_expand_terms_only() -> None:
     assert read('"db disk"') == '"db disk"'
     assert read("db*") == "db*"
     assert read("disk -k8s") == "disk NOT k8s"
+    assert unparse(ask("-k8s", aliases=aliases).unwanted) == "k8s"
     assert read("k8s -disk") == "(k8s OR kubernetes) NOT disk"
     assert read("two words") == "two OR words"
     assert ask("k8s", aliases=aliases).aliases == (("k8s", "kubernetes"), ("db", "database"), ("db", "data base"))

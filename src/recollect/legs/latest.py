@@ -18,6 +18,6 @@ def latest(
     limit: Annotated[int, Range(1, 1000)] | None = None,
     factor: Annotated[float, Range(0.1, 100)] | None = None,
 ) -> Found:
-    """The newest memories in scope; it runs only where the query is filters alone (`type:decision project:shop`)."""
+    """The newest memories in scope; only where a query is filters or exclusions alone (`type:decision -wal`)."""
     found = records.scan(question.filter, limit=depth(question, limit, factor))
     return Found(tuple(Hit(one.id, one.created_at.timestamp()) for one in found))

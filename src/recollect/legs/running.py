@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 # Which lists a mode can switch off; all other kinds take part in every mode.
 WORD_KINDS = frozenset({"lexical"})
 MEANING_KINDS = frozenset({"dense", "similarity"})
+TIME_KINDS = frozenset({"latest", "recent"})
+"""Which legs find something without a word."""
 
 HYBRID = frozenset({"hybrid", "hybrid-rerank"})
 SECOND_WAVE = frozenset({"graph", "bridge"})
@@ -148,6 +150,8 @@ def run_legs(
 ) -> tuple[dict[str, Found], Vector | None, Ahead]:
     """Embedding and dense search run beside the others; the legs that need anchors follow."""
     wanted = [spec for spec in profile.legs if may_run(spec, plan, journal)]
+    if question.filters_alone and not any(spec.kind in TIME_KINDS for spec in wanted):
+        journal.notes.append("nothing but filters and exclusions: this profile has no leg for that")
     meaning = _start_meaning(wanted, question, profile, tools, plan, journal)
     found: dict[str, Found] = {}
     for spec in wanted:

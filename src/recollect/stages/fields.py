@@ -16,6 +16,9 @@ from datetime import UTC, datetime
 
 from recollect.domain.question import Filter
 
+FIELD = re.compile(
+    r'(-?)(types?|tags?|sessions?|projects?|before|after):(?:"([^"]*)"|([^\s"()]+))(?=[\s()]|$)', re.IGNORECASE
+)
 _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d{2}))?")
 _NEGATABLE = ("type", "tag")
 

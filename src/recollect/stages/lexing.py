@@ -4,7 +4,8 @@ What is a word: a run without white space, quotes or separators, kept as written
 `user@example.com`), less the punctuation that a sentence hangs on it. What is a quote: `"` (or a curly one) before a
 word, together with the next one behind a word; any other quote mark only parts words. What is a minus: `-` before a
 letter, quote or bracket at the start of a word, but not in front of one or two letters (`-v`, `-rf`) or an assignment
-(`-Dx=1`), which are command line flags; `NOT js` excludes what is as short.
+(`-Dx=1`), which are command line flags, and before a letter only where the text is a query (see `minus`); `NOT js`
+excludes what is as short, and `NOT name` in any text.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Literal
+
+from recollect.stages.fields import FIELD
+from recollect.stages.minus import flags, is_minus
 
 # A word of more pieces than this is a list or a blob, not a name: it is taken apart into its pieces.
 MAX_PIECES = 16
@@ -37,10 +41,6 @@ OPEN, CLOSE, MINUS = Lexeme("open"), Lexeme("close"), Lexeme("minus")
 _CURLY = str.maketrans(dict.fromkeys("“”„‟«»＂", '"'))
 _WORD = re.compile(r'[^\s"`,;\[\]{}<>|…—–¿¡、。，；：？！「」『』（）【】《》]+')
 _GROUPED_DIGITS = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d,])")
-_FIELD = re.compile(
-    r'(-?)(types?|tags?|sessions?|projects?|before|after):(?:"([^"]*)"|([^\s"()]+))(?=[\s()]|$)', re.IGNORECASE
-)
-_FLAG = re.compile(r"-(?:[A-Za-z]{1,2}\d*(?:[^\w-]|$)|[\w.-]+=)")
 _LEADING = re.compile(r"(?:['‘’:!?*]|\.{2,}(?!/))+")
 _TRAILING = ".,:;!?'‘’*"
 _NAME = re.compile(r"\w[_./\\:(=@#$]+\w")
@@ -55,6 +55,7 @@ def lex(text: str) -> list[Lexeme]:
     """The lexemes of a clean text in order. Brackets are balanced and at most MAX_DEPTH deep."""
     text = text.translate(_CURLY)
     closing = _closing_quotes(text)
+    is_query = not flags(text)
     found: list[Lexeme] = []
     place, depth, ignored = 0, 0, 0
     while place < len(text):
@@ -78,7 +79,7 @@ def lex(text: str) -> list[Lexeme]:
         elif sign == '"':
             place = _read_quote(text, place, closing, found)
         else:
-            place = _read_word(text, place, found)
+            place = _read_word(text, place, is_query, found)
     found.extend([CLOSE] * depth)
     return found
 
@@ -138,18 +139,20 @@ def _read_quote(text: str, place: int, closing: list[int], found: list[Lexeme]) 
     return end + 1
 
 
-def _read_word(text: str, place: int, found: list[Lexeme]) -> int:
+def _read_word(text: str, place: int, is_query: bool, found: list[Lexeme]) -> int:
     """A field, a minus sign, or a word with everything that belongs to it."""
     starts = place == 0 or text[place - 1].isspace() or text[place - 1] == "("
-    if starts and (field := _FIELD.match(text, place)):
+    if starts and (field := FIELD.match(text, place)):
         minus, name, quoted, bare = field.groups()
         if minus:
             found.append(MINUS)
         found.append(Lexeme("field", (name.lower().removesuffix("s"), bare if quoted is None else quoted)))
         return field.end()
-    if starts and _is_minus(text, place):
-        found.append(MINUS)
-        return place + 1
+    if starts and is_minus(text, place):
+        if is_query or not text[place + 1].isalpha():
+            found.append(MINUS)
+            return place + 1
+        return _read_flag(text, place + 1, found)
     grouped = _GROUPED_DIGITS.match(text, place) if starts else None
     run = grouped or _WORD.match(text, place)
     if run is None:
@@ -159,13 +162,12 @@ def _read_word(text: str, place: int, found: list[Lexeme]) -> int:
     return end
 
 
-def _is_minus(text: str, place: int) -> bool:
-    follower = text[place + 1 : place + 2]
-    return (
-        text[place : place + 1] == "-"
-        and (follower.isalpha() or follower in tuple('"('))
-        and not _FLAG.match(text, place)
-    )
+def _read_flag(text: str, place: int, found: list[Lexeme]) -> int:
+    """The name of a flag, which is a word, whatever else it could be."""
+    read: list[Lexeme] = []
+    end = _read_word(text, place, True, read)
+    found.extend(Lexeme("word", (one.kind,)) if one in OPERATORS.values() else one for one in read)
+    return end
 
 
 def _end_of_word(run: str, place: int) -> int:
@@ -189,7 +191,7 @@ def _word_lexemes(word: str) -> list[Lexeme]:
         return [Lexeme("word", (word,))]
     lead = _LEADING.match(word)
     bare = word[lead.end() :] if lead else word
-    if _is_minus(bare, 0):
+    if is_minus(bare, 0):
         bare = bare[1:]
     if bare.startswith("(") or bare.count("(") != bare.count(")"):
         return [one for part in re.split(r"[()]", bare) if part for one in _word_lexemes(part)]
@@ -198,7 +200,7 @@ def _word_lexemes(word: str) -> list[Lexeme]:
     parts = pieces(bare)
     if not is_findable(bare):
         return []
-    if len(parts) > MAX_PIECES or _FIELD.match(bare):
+    if len(parts) > MAX_PIECES or FIELD.match(bare):
         return plain_words(bare)
     if bare in OPERATORS:
         # Punctuation ("OR?") says that the word is meant; lower case keeps it one.

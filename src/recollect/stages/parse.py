@@ -5,10 +5,11 @@
     unit    := word | "several words" | prefix*
 
 AND binds tightest; words that merely stand side by side are joined by the profile's default operator. NOT and minus
-take their operand out of their whole branch, wherever they stand in it: `a NOT b c` is (a or c) without b. A negation
-with nothing to be taken from falls away and leaves its words: `NOT b` is `b`; beside fields alone it is taken from what
-they let through. An operator without an operand on the side where it needs one is a word. Fields hold for the whole
-query, wherever they stand (see `fields`).
+take their operand out of their whole branch, wherever they stand in it: `a NOT b c` is (a or c) without b. Minus words
+and nothing else are taken from everything in scope, beside fields from what they let through; a leading NOT falls away
+and leaves its words, and so does a negation that is a branch of its own: `NOT b` is `b`, `a OR -b` is (a or b). In a
+sentence or a command line no minus before a word excludes (see `minus`). An operator without an operand on the side
+where it needs one is a word. Fields hold for the whole query, wherever they stand (see `fields`).
 
 Bounds: the first 4,096 characters are read, of prose 8,192 of both ends; 64 words in all, those of phrases included;
 4 prefixes of two characters or more; brackets 8 deep. What is left out is told in `Question.notes`.
@@ -29,6 +30,7 @@ from recollect.stages.cleaning import clean
 from recollect.stages.fields import Field, is_valid, narrow
 from recollect.stages.intent import intents
 from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, humps, is_findable, lex, pieces, plain_words, spellings
+from recollect.stages.minus import flags
 from recollect.stages.prose import ends
 from recollect.stages.stopwords import without_stop_words
 from recollect.stages.temporal import window
@@ -40,6 +42,7 @@ MAX_CHARACTERS = 4096
 MAX_PROSE = 8192
 MAX_WORDS = 64
 MAX_PREFIXES = 4
+MAX_TOLD = 8
 MAX_RUN = 16
 """So many letters of a script without spaces are one word of a query with quotes or operators."""
 
@@ -78,7 +81,7 @@ def parse(
     read, notes = _as_far_as_read(text, prose)
     lexemes, fields = (_plainly(lex(read)), list[Field]()) if prose else _take_fields(lex(read))
     lexemes, operators = _settle_operators(lexemes, beside_fields=bool(fields))
-    drops_alone = bool(fields) and _drops_alone(lexemes)
+    drops_alone = _drops_alone(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
     lexemes = [part for one in lexemes for part in (_in_pieces(one) if bare else [_shortened(one)])]
     words = _words([part for one in lexemes for part in _humped(one)] if bare and identifiers else lexemes)
@@ -86,14 +89,14 @@ def parse(
         lexemes = _searched_for(lexemes, stopwords, identifiers)
     pairs = _alias_pairs(aliases)
     budget = _Budget("or" if drops_alone else default)
-    tree = budget.read(lexemes, pairs)
-    notes.extend(budget.notes)
+    tree = budget.read(_unbracketed(lexemes), ()) if drops_alone else budget.read(lexemes, pairs)
+    excluded = tree if drops_alone else unwanted(tree)
     return Question(
         text=text,
         now=now,
         filter=_as_of(narrow(filter, fields), now, as_of_days),
         query=None if drops_alone else tree,
-        unwanted=tree if drops_alone else unwanted(tree),
+        unwanted=excluded,
         plain=bare and not fields,
         bare=bare,
         words=() if drops_alone else words,
@@ -107,7 +110,7 @@ def parse(
         aliases=pairs,
         window=None if not temporal or (prose and budget.cut) else window(read, now),  # a log's times are not asked for
         intents=intents(read) if intent else (),
-        notes=tuple(notes),
+        notes=(*notes, *_told(excluded, () if prose else flags(read)), *budget.notes),
     )
 
 
@@ -224,17 +227,30 @@ def _settle_operators(lexemes: list[Lexeme], beside_fields: bool) -> tuple[list[
 
 def _drops_alone(lexemes: list[Lexeme]) -> bool:
     """Whether there are words, and every one of them is to be taken out."""
-    depth, before = 0, ""
-    for one in lexemes:
-        if one.kind in _NEEDS_RIGHT and depth == 0 and before != "minus":
-            return False
-        depth += {"open": 1, "close": -1}.get(one.kind, 0)
-        before = one.kind
-    return bool(lexemes)
+    wanted, dropped = _wanted_and_not(lexemes)
+    return bool(dropped) and not wanted
+
+
+def _unbracketed(lexemes: list[Lexeme]) -> list[Lexeme]:
+    """Exclusions without the brackets around them, which mean nothing: `(-a) -b`. Those behind a minus stay."""
+    found: list[Lexeme] = []
+    kept: list[bool] = []
+    for place, one in enumerate(lexemes):
+        if one.kind == "open":
+            kept.append(any(kept) or (place > 0 and lexemes[place - 1].kind == "minus"))
+        if one.kind not in ("open", "close") or (kept.pop() if one.kind == "close" else kept[-1]):
+            found.append(one)
+    return found
 
 
 def _words(lexemes: list[Lexeme]) -> tuple[str, ...]:
     """The words that are asked for, lower-cased; those behind a minus are not, unless there are no others."""
+    wanted, dropped = _wanted_and_not(lexemes)
+    return tuple(wanted or dropped)
+
+
+def _wanted_and_not(lexemes: list[Lexeme]) -> tuple[list[str], list[str]]:
+    """The words, lower-cased, and those behind a minus."""
     found: list[str] = []
     unwanted: list[str] = []
     negated_at: int | None = None
@@ -248,7 +264,16 @@ def _words(lexemes: list[Lexeme]) -> tuple[str, ...]:
             negated_at = None
         elif one.kind in ("word", "prefix", "phrase"):
             (unwanted if negative else found).extend(word.lower() for word in one.words)
-    return tuple(found or unwanted)
+    return found, unwanted
+
+
+def _told(excluded: Node | None, flags: tuple[str, ...]) -> list[str]:
+    """What was taken as an exclusion, and what was not although a minus stands before it."""
+    notes = [] if excluded is None else [f"left out what matches: {unparse(excluded)}"]
+    if flags:
+        ways = " ".join(f"NOT {word}" for word in flags[:MAX_TOLD])
+        notes.append(f"a minus leaves nothing out in a sentence or a command line; to leave words out, write: {ways}")
+    return notes
 
 
 def _in_pieces(one: Lexeme) -> list[Lexeme]:

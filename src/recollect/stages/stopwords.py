@@ -36,6 +36,8 @@ STOP_WORDS: frozenset[str] = frozenset(
     ).split()
 )
 
+QUESTION_WORDS: frozenset[str] = frozenset(_QUESTIONS.split())
+
 
 def is_stop_word(word: str) -> bool:
     """Whether the word is one of the list, in any case and with either apostrophe."""
