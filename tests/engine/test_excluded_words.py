@@ -20,6 +20,7 @@ TUESDAY = "Deploys to production are on Tuesdays"
 ROLLBACK = "A deploy that fails is rolled back by hand"
 BLUE = "Production deploys are blue green deploys"
 MANY = 150
+THOUSANDS = 1_500
 OPTIONS: dict[str, Any] = {"embedder": "fake", "reranker": "none", "background": False}
 
 
@@ -84,6 +85,23 @@ def test_others_take_the_places_of_those_that_are_left_out(engine: Engine) -> No
     engine.remember(ROLLBACK)
     engine.upkeep()
     assert texts(engine, "production deploys -kubernetes", mode="semantic") == [ROLLBACK]
+
+
+@pytest.mark.parametrize("place", ["file", ":memory:", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_thousands_that_are_left_out_do_not_silence_the_rest(place: str, tmp_path: Path) -> None:
+    """More of them than are looked up at first: every leg still finds all that there is."""
+    address = str(tmp_path / "s.db") if place == "file" else _address(place)
+    with closing(recollect.open(address, **OPTIONS, home=tmp_path)) as engine:
+        texts_of_them = [f"Deploys to production number {one} go through Kubernetes" for one in range(THOUSANDS)]
+        for start in range(0, THOUSANDS, 500):
+            remembered(engine, *texts_of_them[start : start + 500])
+        for one in (ROLLBACK, TUESDAY):
+            engine.remember(one, created_at="2020-01-01")
+        while engine.upkeep().embedded.remaining:
+            pass
+        for asked in ({"mode": "semantic"}, {"profile": "two-stage", "mode": "semantic"}):
+            assert set(texts(engine, "production deploys -kubernetes", **asked)) == {ROLLBACK, TUESDAY}
+        assert set(texts(engine, "-kubernetes")) == {ROLLBACK, TUESDAY}
 
 
 def test_it_holds_for_what_links_lead_to(engine: Engine) -> None:
