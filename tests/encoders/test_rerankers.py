@@ -127,6 +127,36 @@ def test_the_judge_asks_for_json_and_reads_it(loopback: Start) -> None:
     assert judge.id.startswith("judge:gpt@") and "key" not in repr(judge)
 
 
+def cut(content: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": "length"}]}
+
+
+def test_the_judge_is_told_how_long_its_answer_may_be(loopback: Start) -> None:
+    """A grade takes a few tokens; a judge that goes on and on is cut off, and the order stays as it was."""
+    server = loopback(lambda handler, _: send(handler, cut('{"scores": [7, 7, 7, 7')))
+    with pytest.raises(ModelUnavailable):
+        JudgeReranker(Endpoint(server.url), "m").score("q", ["a", "b"])
+    assert [request.body["max_tokens"] for request in server.requests] == [240]
+
+
+@pytest.mark.parametrize("thought", [None, "", "<think>hm, the first"])
+def test_a_judge_that_thinks_gets_room_for_that_from_then_on(loopback: Start, thought: str | None) -> None:
+    def answer(handler: Any, request: Any) -> None:
+        send(handler, chat('{"scores": [7, 1]}') if request.body["max_tokens"] > 8_000 else cut(thought))
+
+    server = loopback(answer)
+    judge = JudgeReranker(Endpoint(server.url), "m")
+    assert [judge.score("q", ["a", "b"]), judge.score("q", ["a", "b"])] == [[7.0, 1.0], [7.0, 1.0]]
+    assert [request.body["max_tokens"] > 8_000 for request in server.requests] == [False, True, True]
+
+
+def test_a_judge_that_never_comes_to_its_grades_is_refused(loopback: Start) -> None:
+    server = loopback(lambda handler, _: send(handler, cut(None)))
+    with pytest.raises(ModelUnavailable):
+        JudgeReranker(Endpoint(server.url), "m").score("q", ["a"])
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize("body", [chat("sorry"), chat(None), chat(["x"]), {"choices": []}, {}, [], b"x"])
 def test_a_judge_that_does_not_judge_is_refused(loopback: Start, body: Any) -> None:
     with pytest.raises(ModelUnavailable):

@@ -31,6 +31,8 @@ QUOTES = 3
 QUOTE_CHARACTERS = 600
 MEMORY_CHARACTERS = 4_000
 ANSWER_CHARACTERS = 20_000
+ANSWER_TOKENS = 1_000
+"""One or two sentences are asked for."""
 MODEL_SECONDS = 60.0
 # Calibrated on the demo: half of what the question's words weigh, or a cosine that unrelated texts do not reach.
 ENOUGH_WORDS = 0.5
@@ -123,7 +125,15 @@ def language_model(settings: Settings) -> Complete | None:
     from recollect.encoders.chat import Chat
 
     chat = Chat(settings.language_model, settings.language_model_key, settings.language_model_name)
-    return lambda prompt: chat.ask(prompt, seconds=MODEL_SECONDS)
+    return lambda prompt: _whole(*chat.ask(prompt, seconds=MODEL_SECONDS, most_tokens=ANSWER_TOKENS))
+
+
+def _whole(text: str, is_cut: bool) -> str:
+    """An answer as it is; of one that was cut off the whole sentences, and a sign that there was more."""
+    if not is_cut:
+        return text
+    ended = sentences(text.rstrip())[:-1]
+    return f"{text[: ended[-1][1]].rstrip()} …" if ended else ""
 
 
 def prompt_for(question: str, hits: Sequence[RecallHit]) -> str:

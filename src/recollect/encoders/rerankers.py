@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from recollect.domain.errors import ModelUnavailable, Timeout
-from recollect.encoders.chat import completion, said
+from recollect.encoders.chat import THINKING_TOKENS, completion, cut_or_said
 from recollect.encoders.endpoint import Endpoint, mapping, number
 from recollect.encoders.session import ModelFiles, OnnxModel
 from recollect.encoders.vectors import clean
@@ -23,6 +23,8 @@ from recollect.encoders.vectors import clean
 _LONGEST_QUERY = 1_000
 _LONGEST_TEXT = 4_000
 _LONGEST_WAIT_SECONDS = 10.0
+_TOKENS, _TOKENS_EACH = 200, 20
+"""Of a judge's answer, and of each grade in it: with its number, a word and a brace it takes a dozen."""
 
 
 class LocalCrossEncoder:
@@ -127,6 +129,8 @@ class JudgeReranker:
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._endpoint = endpoint
         self._model = model
+        self._thinks = False
+        """Until it turns out: then it gets room for that."""
 
     @property
     def id(self) -> str:
@@ -139,11 +143,28 @@ class JudgeReranker:
         """All numbers (0 to 10), or none when the time ran out."""
         if not texts or (budget_ms is not None and budget_ms <= 0):
             return []
-        payload = completion(self._model, judge_prompt(query, texts), _TASK)
+        deadline = time.monotonic() + _wait(budget_ms)
         try:
-            return self._endpoint.ask(payload, lambda answer: parse_scores(said(answer), len(texts)), _wait(budget_ms))
+            graded = self._graded(query, texts, deadline)
+            if graded is None:
+                self._thinks = True
+                graded = self._graded(query, texts, deadline)
         except Timeout:
             return []
+        return graded or []
+
+    def _graded(self, query: str, texts: Sequence[str], deadline: float) -> list[float] | None:
+        """The numbers; None where a model was cut off before it had told them, and with more room would have."""
+        most = _TOKENS + _TOKENS_EACH * len(texts) + (THINKING_TOKENS if self._thinks else 0)
+        payload = completion(self._model, judge_prompt(query, texts), _TASK, most_tokens=most)
+
+        def read(answer: Any) -> list[float] | None:
+            told = cut_or_said(answer)
+            if told.is_only_thought and not self._thinks:
+                return None
+            return parse_scores(told.text, len(texts))
+
+        return self._endpoint.ask(payload, read, max(0.0, deadline - time.monotonic()))
 
 
 def judge_prompt(query: str, texts: Sequence[str]) -> str:
