@@ -1,4 +1,5 @@
-"""What takes long in a large file lets others write meanwhile: the doctor reads, and vectors are dropped in steps."""
+"""What takes long in a large file lets others write meanwhile: the doctor reads, and vectors are dropped in steps, as
+memories are entered for a new model."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from sqlite_cases import damage, embed, note, put, vectors_of
 
 from recollect.domain.changes import AddLink, Erase, Put
 from recollect.domain.memory import Link, content_hash
-from recollect.ports import Embedded, Store
+from recollect.ports import Embedded, EmbeddingProgress, Store
 from recollect.stores.sqlite import open_sqlite, outbox
+from recollect.stores.sqlite.vectors import SqliteVectors
 from recollect.stores.sqlite.writer import Writer
 
 TEXTS = [
@@ -129,3 +131,94 @@ def test_what_is_embedded_while_vectors_are_dropped_is_kept(store: Store, monkey
     assert vectors_of(store).progress("m").done == 1
     assert [one.id for one in vectors_of(store).stored("m", ["m0", "m1"])] == ["m0"]
     assert store.care.check() == []
+
+
+def able(path: Path) -> list[str]:
+    """The memories that may be embedded, in the order in which they came."""
+    with closing(apsw.Connection(str(path))) as other:
+        return [id for (id,) in other.execute("SELECT id FROM memories WHERE NOT sensitive ORDER BY row")]
+
+
+def test_a_new_model_is_asked_for_all_memories_in_steps(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two of them others write: what they enter, embed, change, hide and erase comes out right."""
+    run, seen = Writer.run, list[EmbeddingProgress]()
+    fresh, changed = note("fresh", "a new text"), note("m17", "a changed text")
+    hidden = note("m18", "a hidden text", sensitive=True)
+
+    def embed_at_once() -> None:
+        """As an older version does it, which enters nothing before."""
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteVectors, "_enter_all", lambda *_: None)
+            embed(store, fresh, 1.0, 0.5, model="new")
+
+    meanwhile = [
+        lambda: put(store, fresh),
+        embed_at_once,
+        lambda: store.records.write([Put(changed, expected_version=1), Erase("m16"), Erase("m0")]),
+        lambda: store.records.write([Put(hidden, expected_version=1)]),
+    ]
+
+    def watched(self: Writer, *given: Any) -> Any:
+        result = run(self, *given)
+        monkeypatch.setattr(Writer, "run", run)
+        seen.append(vectors_of(store).progress("new"))
+        assert store.care.check() == []
+        if meanwhile:
+            meanwhile.pop(0)()
+        monkeypatch.setattr(Writer, "run", watched)
+        return result
+
+    monkeypatch.setattr(outbox, "ENTERED_AT_ONCE", 4)
+    monkeypatch.setattr(Writer, "run", watched)
+    before = len(able(path))
+    found = [one.id for one in vectors_of(store).missing("new", 100)]
+    monkeypatch.setattr(Writer, "run", run)
+    assert len(seen) > before // 4 and (seen[0].done, seen[0].pending, seen[0].failed) == (0, before, 0)
+    assert found == [id for id in able(path) if id != "fresh"] and "m17" in found and "m18" not in found
+    progress = vectors_of(store).progress("new")
+    assert (progress.done, progress.pending) == (1, len(found)) and store.care.check() == []
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_who_is_killed_while_a_model_is_asked_loses_nothing(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    run, left = Writer.run, [None] * steps
+
+    def dying(self: Writer, *given: Any) -> Any:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return run(self, *given)
+
+    monkeypatch.setattr(outbox, "ENTERED_AT_ONCE", 4)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Writer, "run", dying)
+        vectors_of(store).missing("new", 100)
+    store.close()
+    with closing(open_sqlite(path)) as again:
+        assert again.care.check() == []
+        assert vectors_of(again).progress("new").pending == len(able(path))
+        assert [one.id for one in vectors_of(again).missing("new", 2)] == able(path)[:2]
+        assert [one.id for one in vectors_of(again).missing("new", 100)] == able(path)
+        assert again.care.check() == []
+
+
+def test_what_is_put_for_a_model_that_nobody_asked_is_not_asked_again(path: Path, store: Store) -> None:
+    embed(store, note("m1", f"{TEXTS[1]} 1"), 1.0, 0.5, model="new")
+    progress = vectors_of(store).progress("new")
+    assert (progress.done, progress.pending) == (1, len(able(path)) - 1) and store.care.check() == []
+    assert [one.id for one in vectors_of(store).missing("new", 100)] == [id for id in able(path) if id != "m1"]
+
+
+def test_a_repair_of_the_outbox_enters_all_that_is_left(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed(store, note("m1", f"{TEXTS[1]} 1"), 1.0, 0.5, model="new")
+    store.close()
+    damage(path, "UPDATE models SET done = 7 WHERE name = 'new'")
+    with closing(open_sqlite(path)) as again:
+        assert [one.kind for one in again.care.check(repair=True) if one.repaired] == ["outbox"]
+        assert vectors_of(again).progress("new").pending == len(able(path)) - 1 and again.care.check() == []

@@ -13,23 +13,18 @@ import apsw
 
 from recollect.ports import Finding
 from recollect.stores.checksums import link_checksum, vector_checksum
-from recollect.stores.places import ROW_BITS, ROW_MASK, model_of
-from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
+from recollect.stores.places import ROW_MASK, model_of
+from recollect.stores.refusals import PASSAGE_BITS
 from recollect.stores.rows import SOURCE, is_sound, text_number
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import counter
+from recollect.stores.sqlite.outbox import HELD, entered_up_to
 from recollect.stores.sqlite.sums import WIDE, indexed_sum, text_sum
 from recollect.stores.subjects import stored_number
 from recollect.stores.tokens import Tokenizer, narrow, plain
 
 REPORTED = 20
 """So many examples of one kind are named; the rest is counted."""
-
-HELD = (
-    f"SELECT 1 FROM vectors WHERE place BETWEEN ({{model}} << {ROW_BITS + PASSAGE_BITS}) + (m.row << {PASSAGE_BITS})"
-    f" AND ({{model}} << {ROW_BITS + PASSAGE_BITS}) + (m.row << {PASSAGE_BITS}) + {MAX_PASSAGES - 1}"
-)
-"""Whether a memory m has vectors of a model."""
 
 Found = Iterator[tuple[str, str]]
 Severity = Literal["warning", "error"]
@@ -132,14 +127,15 @@ def _terms(connection: Connection) -> Found:
 
 
 def _outbox(connection: Connection) -> Found:
-    """Every memory that may be embedded has, for each model, either vectors or a place in the outbox."""
+    """Every memory that may be embedded has, for each model, either vectors or a place in the outbox, or will have."""
     for model, done in rows(connection, "SELECT model, done FROM models"):
+        reached = entered_up_to(connection, model)
         wrong, owners = one(
             connection,
-            "SELECT total(held + queued <> NOT sensitive), total(held) FROM (SELECT m.sensitive, EXISTS"
-            f" ({HELD.format(model='?1')}) AS held, EXISTS"
+            "SELECT total(held + queued <> NOT sensitive AND NOT (held + queued = 0 AND row > ?2)), total(held)"
+            f" FROM (SELECT m.row, m.sensitive, EXISTS ({HELD.format(model='?1')}) AS held, EXISTS"
             " (SELECT 1 FROM outbox WHERE model = ?1 AND row = m.row) AS queued FROM memories m)",
-            (model,),
+            (model, ROW_MASK if reached is None else reached),
         )
         if wrong or done != owners:
             yield "outbox", f"the outbox of model {model} does not fit its vectors"

@@ -1,14 +1,16 @@
 """Who waits for an embedding: for every memory that is not sensitive, each model has either vectors or an entry here.
 
-A model is known from the first time it is asked for; from then on every write enters it for every model.
+A model is known from the first time it is asked for; from then on every write enters it for every model. The memories
+that were there before are entered in steps, in the order of their rows: until the last of them is, a counter of the
+model holds the row that was reached, and whoever asks who waits goes on there.
 """
 
 from __future__ import annotations
 
 from recollect.domain.memory import TURNS_BEFORE, content_hash
 from recollect.ports import EmbeddingProgress, Pending
-from recollect.stores.places import ROW_MASK, of_memory, of_model, place
-from recollect.stores.refusals import PASSAGE_BITS
+from recollect.stores.places import ROW_BITS, ROW_MASK, of_memory, of_model, place
+from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
 from recollect.stores.retries import FIRST_RETRY_MS, LAST_RETRY_MS
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import Writing
@@ -17,6 +19,16 @@ TEXTS = 0
 """Stands in the vector log for "the text of this memory changed", in the place of a model."""
 FORGOTTEN_AT_ONCE = 1_000
 """So many memories lose the vectors of a model in one transaction: others can write in between."""
+ENTERED_AT_ONCE = 10_000
+"""So many memories are entered for a new model in one transaction."""
+ENTERED = "entered:"
+"""How the counters of models begin that are not yet asked for all memories."""
+HELD = (
+    f"SELECT 1 FROM vectors WHERE place BETWEEN ({{model}} << {ROW_BITS + PASSAGE_BITS}) + (m.row << {PASSAGE_BITS})"
+    f" AND ({{model}} << {ROW_BITS + PASSAGE_BITS}) + (m.row << {PASSAGE_BITS}) + {MAX_PASSAGES - 1}"
+)
+"""Whether a memory m has vectors of a model."""
+
 FOLLOWERS = """
 SELECT f.row, f.embedded FROM memories t JOIN memories f
 ON f.namespace = t.namespace AND f.session = t.session AND f.project IS t.project AND f.type = 'episode'
@@ -71,16 +83,44 @@ def log_text(writing: Writing, row: int) -> None:
 
 
 def register(writing: Writing, model: str) -> int:
-    """The number of a model; a new one is asked for all memories that are there."""
+    """The number of a model; a new one is still to be asked for the memories that are there."""
     number = writing.models.get(model)
     if number is None:
         writing.connection.execute("INSERT INTO models (name) VALUES (?)", (model,))
         number = writing.connection.last_insert_rowid()
-        writing.connection.execute(
-            "INSERT INTO outbox (model, row) SELECT ?, row FROM memories WHERE NOT sensitive", (number,)
-        )
+        writing.connection.execute("INSERT OR REPLACE INTO counters VALUES (?, 0)", (f"{ENTERED}{number}",))
         writing.reload()
     return number
+
+
+def enter_some(writing: Writing, model: str) -> bool:
+    """Ask a model for the next few memories that it was not asked for; whether there may be more.
+
+    A write may have entered one of them already, and even its vectors may be there.
+    """
+    number = register(writing, model)
+    reached = entered_up_to(writing.connection, number)
+    if reached is None:
+        return False
+    found = rows(
+        writing.connection,
+        f"SELECT m.row, m.sensitive OR EXISTS ({HELD.format(model=number)}) FROM memories m"
+        " WHERE m.row > ? ORDER BY m.row LIMIT ?",
+        (reached, ENTERED_AT_ONCE),
+    )
+    waiting = [(number, row) for row, is_left_out in found if not is_left_out]
+    writing.connection.executemany("INSERT OR IGNORE INTO outbox (model, row) VALUES (?, ?)", waiting)
+    name = f"{ENTERED}{number}"
+    if len(found) < ENTERED_AT_ONCE:
+        writing.connection.execute("DELETE FROM counters WHERE name = ?", (name,))
+        return False
+    writing.connection.execute("UPDATE counters SET value = ? WHERE name = ?", (found[-1][0], name))
+    return True
+
+
+def entered_up_to(connection: Connection, model: int) -> int | None:
+    """The row up to which a model was asked for all memories; None where that is the last one."""
+    return one(connection, "SELECT value FROM counters WHERE name = ?", (f"{ENTERED}{model}",))
 
 
 def forget_some(writing: Writing, model: str, after: int) -> int | None:
@@ -168,4 +208,7 @@ def progress(connection: Connection, model: str) -> EmbeddingProgress:
         "SELECT count(*) FILTER (WHERE attempts = 0), count(*) FILTER (WHERE attempts > 0) FROM outbox WHERE model = ?",
         (known[0],),
     )
+    if entered_up_to(connection, known[0]) is not None:  # some that wait are not entered yet
+        able = one(connection, "SELECT count(*) FROM memories WHERE NOT sensitive")
+        pending = int(able) - int(known[1]) - int(failed)
     return EmbeddingProgress(int(known[1]), int(pending), int(failed))

@@ -12,7 +12,7 @@ from recollect.stores.rows import SOURCE, decode, is_sound, text_number
 from recollect.stores.sqlite.changes import index
 from recollect.stores.sqlite.connection import Connection, rows
 from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.outbox import TEXTS
+from recollect.stores.sqlite.outbox import ENTERED, TEXTS
 
 Work = Callable[[Writing], None]
 
@@ -107,6 +107,7 @@ def _outbox(writing: Writing) -> None:
         connection.executemany(
             "INSERT INTO outbox (model, row) VALUES (?, ?)", [(model, row) for row in sorted(able - owners)]
         )
+        connection.execute("DELETE FROM counters WHERE name = ?", (f"{ENTERED}{model}",))
         connection.execute("UPDATE models SET done = ? WHERE model = ?", (len(owners), model))
         connection.executemany(
             "INSERT INTO vector_log (model, row) VALUES (?, ?)", [(model, row) for row in sorted(able)]

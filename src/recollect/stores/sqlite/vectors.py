@@ -24,6 +24,8 @@ from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import conditions
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import (
+    enter_some,
+    entered_up_to,
     forget_some,
     log,
     model_number,
@@ -96,6 +98,8 @@ class SqliteVectors:
         self._scans = scans
         self._clock = clock
         self._judged = _Judged()
+        self._entered: set[str] = set()
+        """The models that are asked for every memory, as far as this process has seen."""
 
     def search(self, model: str, vector: Vector, filter: Filter, limit: int, minimum: float | None = None) -> list[Hit]:
         with self._readers.reading() as connection:
@@ -141,17 +145,26 @@ class SqliteVectors:
                 _store(writing, number, entry, now_ms)
 
         if entries:
+            self._enter_all(model)
             run(self._writer, work)
 
     def missing(self, model: str, limit: int) -> list[Pending]:
         if limit <= 0:
             return []
+        self._enter_all(model)
+        with self._readers.borrow() as connection:
+            return waiting(connection, model_number(connection, model), limit, int(self._clock() * 1000))
+
+    def _enter_all(self, model: str) -> None:
+        """Ask a model for every memory, in steps between which others can write; once it is, it stays so."""
+        if self._writer is None or model in self._entered:
+            return
         with self._readers.borrow() as connection:
             number = model_number(connection, model)
-        if number is None and self._writer is not None:
-            number = self._writer.run(lambda writing: register(writing, model))
-        with self._readers.borrow() as connection:
-            return waiting(connection, number, limit, int(self._clock() * 1000))
+            is_left = number is None or entered_up_to(connection, number) is not None
+        while is_left:
+            is_left = self._writer.run(partial(enter_some, model=model))
+        self._entered.add(model)
 
     def progress(self, model: str) -> EmbeddingProgress:
         with self._readers.reading() as connection:
