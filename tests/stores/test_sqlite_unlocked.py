@@ -14,8 +14,10 @@ from sqlite_cases import damage, embed, note, put, vectors_of
 
 from recollect.domain.changes import AddLink, Erase, Put
 from recollect.domain.memory import Link, content_hash
+from recollect.domain.query import Term
+from recollect.domain.question import Filter
 from recollect.ports import Embedded, EmbeddingProgress, Store
-from recollect.stores.sqlite import open_sqlite, outbox
+from recollect.stores.sqlite import open_sqlite, outbox, repairs
 from recollect.stores.sqlite.vectors import SqliteVectors
 from recollect.stores.sqlite.writer import Writer
 
@@ -222,3 +224,74 @@ def test_a_repair_of_the_outbox_enters_all_that_is_left(
     with closing(open_sqlite(path)) as again:
         assert [one.kind for one in again.care.check(repair=True) if one.repaired] == ["outbox"]
         assert vectors_of(again).progress("new").pending == len(able(path)) - 1 and again.care.check() == []
+
+
+BESIDE_FULLTEXT = [
+    "UPDATE texts SET tokens = x'000000000000000000000000', content_tokens = 1 WHERE row % 3 = 0",
+    "UPDATE texts SET about = 5 WHERE row % 5 = 0",
+    "UPDATE memories SET text_hash = 1 WHERE row % 4 = 0",
+    "UPDATE counters SET value = value + 7 WHERE name IN ('documents', 'tokens')",
+    "UPDATE namespaces SET memories = 7",
+    "INSERT INTO common_terms VALUES ('word', 3)",
+    "DELETE FROM words WHERE number % 2",
+]
+
+
+@pytest.mark.parametrize("killed_after", [None, 1, 3])
+def test_texts_beside_a_sound_index_are_mended_in_steps(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, killed_after: int | None
+) -> None:
+    """Others write between two steps, and who is killed there has mended what came before."""
+    store.close()
+    for sql in BESIDE_FULLTEXT:
+        damage(path, sql)
+    run, steps = Writer.run, list[int]()
+    meanwhile = [
+        [Put(note("fresh", "a new text with words"))],
+        [Erase("m6"), Put(note("m17", "a changed text"), expected_version=1)],
+    ]
+
+    def watched(self: Writer, *given: Any) -> Any:
+        if len(steps) == killed_after:
+            raise KeyboardInterrupt
+        result = run(self, *given)
+        steps.append(1)
+        monkeypatch.setattr(Writer, "run", run)
+        if meanwhile:
+            opened.records.write(meanwhile.pop(0))
+        monkeypatch.setattr(Writer, "run", watched)
+        return result
+
+    monkeypatch.setattr(repairs, "MENDED_AT_ONCE", 4)
+    opened = open_sqlite(path)
+    monkeypatch.setattr(Writer, "run", watched)
+    if killed_after is None:
+        mended = opened.care.check(repair=True)
+        assert {one.kind for one in mended} == {"tokens", "subject", "text-hash", "counters", "words"}
+        assert all(one.repaired for one in mended) and len(steps) > 19 // 4
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            opened.care.check(repair=True)
+    monkeypatch.setattr(Writer, "run", run)
+    opened.close()
+    with closing(open_sqlite(path)) as again:
+        left = again.care.check(repair=True)
+        assert bool(left) == (killed_after is not None) and all(one.repaired for one in left)
+        assert again.care.check() == []
+
+
+def test_an_index_that_is_wrong_is_made_anew_at_once(path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search must not meet half of it."""
+    run, found = Writer.run, list[int]()
+
+    def watched(self: Writer, *given: Any) -> Any:
+        result = run(self, *given)
+        assert store.text is not None
+        found.append(len(store.text.match(Term("words"), Filter(), 50).ids))
+        return result
+
+    damage(path, "INSERT INTO fulltext (fulltext) VALUES ('delete-all')")
+    damage(path, "UPDATE texts SET about = 5 WHERE row % 5 = 0")
+    monkeypatch.setattr(repairs, "MENDED_AT_ONCE", 4)
+    monkeypatch.setattr(Writer, "run", watched)
+    assert all(one.repaired for one in store.care.check(repair=True)) and set(found) <= {0, found[-1]}

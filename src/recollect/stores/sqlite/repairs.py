@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from recollect.domain.memory import Memory
 from recollect.stores.checksums import link_checksum, vector_checksum
 from recollect.stores.places import of_model, row_of
 from recollect.stores.rows import SOURCE, decode, is_sound, text_number
 from recollect.stores.sqlite.changes import index
-from recollect.stores.sqlite.connection import Connection, rows
+from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.derived import tags_text
 from recollect.stores.sqlite.ledger import Writing
-from recollect.stores.sqlite.outbox import ENTERED, TEXTS
+from recollect.stores.sqlite.outbox import ENTERED, TEXTS, log_text
+from recollect.stores.subjects import subject_number
+from recollect.stores.tokens import NARROW_BYTES, narrow, plain
 
 Work = Callable[[Writing], None]
 
 OF_VECTORS = {"vector", "vector-orphan", "outbox"}
 OF_TEXTS = {"tokens", "subject", "counters", "words", "fulltext", "text-hash"}
+BESIDE_FULLTEXT = OF_TEXTS - {"fulltext"}
+"""What can be wrong while the full-text index is right: that is mended in steps."""
 OF_LINKS = {"link"}
+
+MENDED_AT_ONCE = 1_000
+"""So many texts are looked at in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +37,8 @@ class Broken:
 
     vectors: Sequence[tuple[int, int]] = ()
     links: Sequence[tuple[int, str, int, int]] = ()
+    last_row: int = 0
+    """Of the memories; later ones were written by somebody who did it right."""
 
 
 def find_broken(connection: Connection) -> Broken:
@@ -41,7 +53,7 @@ def find_broken(connection: Connection) -> Broken:
         for source, type, target, created_at, checksum in connection.execute("SELECT * FROM links")
         if link_checksum(source, type, target, created_at) != checksum
     ]
-    return Broken(vectors, links)
+    return Broken(vectors, links, one(connection, "SELECT max(row) FROM memories") or 0)
 
 
 def repairs(kinds: set[str], broken: Broken) -> list[Work]:
@@ -51,7 +63,7 @@ def repairs(kinds: set[str], broken: Broken) -> list[Work]:
     """
     wanted: list[Work] = [lambda writing: _drop(writing, broken)]
     if not kinds <= OF_VECTORS | OF_LINKS:
-        wanted.append(_texts)
+        wanted += _in_steps(broken) if kinds <= BESIDE_FULLTEXT | OF_VECTORS | OF_LINKS else [_texts]
     if not kinds <= OF_TEXTS | OF_LINKS:
         wanted.append(_outbox)
     return wanted
@@ -62,6 +74,62 @@ def _drop(writing: Writing, broken: Broken) -> None:
     run = writing.connection.executemany
     run("DELETE FROM vectors WHERE place = ? AND checksum = ?", broken.vectors)
     run("DELETE FROM links WHERE source = ? AND type = ? AND target = ? AND checksum = ?", broken.links)
+
+
+def _in_steps(broken: Broken) -> list[Work]:
+    """Texts and sums beside a full-text index that is right. Every step leaves less to mend, whoever ends it there."""
+    starts = range(0, broken.last_row, MENDED_AT_ONCE)
+    return [_forget_words, *(partial(_mend, after=start) for start in starts), _count_anew]
+
+
+def _forget_words(writing: Writing) -> None:
+    """Nobody is to believe that a word is listed because it was once."""
+    writing.connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'words_removed'")
+    writing.forget_words()
+
+
+def _mend(writing: Writing, after: int) -> None:
+    """Token streams, subjects, words and text hashes of the next rows, where they are wrong."""
+    connection = writing.connection
+    held = "SELECT content_tokens, about, tokens FROM texts WHERE row = ?"
+    for number in range(after + 1, after + 1 + MENDED_AT_ONCE):
+        memory = _sound(connection, number)
+        if memory is None:
+            continue
+        connection.execute(
+            "UPDATE memories SET text_hash = ?1 WHERE row = ?2 AND text_hash <> ?1",
+            (text_number(memory.content), number),
+        )
+        text = writing.tokenizer.text(plain(memory.content), tags_text(memory))
+        right, found = (
+            (text.content_tokens, subject_number(memory), narrow(text.stream)),
+            one(connection, held, (number,)),
+        )
+        if found is None:
+            index(number, memory, writing)
+        elif found != right:
+            connection.execute(
+                "UPDATE texts SET content_tokens = ?, about = ?, tokens = ? WHERE row = ?", (*right, number)
+            )
+            log_text(writing, number)
+        writing.list_words(text.words)
+
+
+def _count_anew(writing: Writing) -> None:
+    """The sums that every write keeps, from the texts themselves."""
+    connection = writing.connection
+    writing.ledger.take_back_texts(writing.total)
+    connection.execute("DELETE FROM common_terms")
+    connection.execute("DELETE FROM namespaces")
+    connection.execute(
+        "INSERT INTO namespaces SELECT m.namespace, count(*) FROM memories m JOIN texts t ON t.row = m.row GROUP BY 1"
+    )
+    for name, sum in (("documents", "count(*)"), ("tokens", f"total(length(tokens) / {NARROW_BYTES} - 1)")):
+        connection.execute(
+            f"UPDATE counters SET value = (SELECT CAST({sum} AS INTEGER) FROM texts) WHERE name = ?", (name,)
+        )
+    writing.ledger.rewritten = True
+    writing.reload()
 
 
 def _texts(writing: Writing) -> None:
@@ -80,14 +148,19 @@ def _texts(writing: Writing) -> None:
     writing.reload()
     numbers = [number for (number,) in rows(connection, "SELECT row FROM memories ORDER BY row")]
     for number in numbers:
-        try:
-            found = connection.execute(f"SELECT {SOURCE} FROM memories WHERE row = ?", (number,)).fetchone()
-        except UnicodeDecodeError:  # damaged beyond reading
-            continue
-        if found is not None and is_sound(found):
-            memory = decode(found)
+        memory = _sound(connection, number)
+        if memory is not None:
             index(number, memory, writing)
             connection.execute("UPDATE memories SET text_hash = ? WHERE row = ?", (text_number(memory.content), number))
+
+
+def _sound(connection: Connection, row: int) -> Memory | None:
+    """The memory of a row; None where there is none, or none that is as it was written."""
+    try:
+        found = connection.execute(f"SELECT {SOURCE} FROM memories WHERE row = ?", (row,)).fetchone()
+    except UnicodeDecodeError:  # damaged beyond reading
+        return None
+    return decode(found) if found is not None and is_sound(found) else None
 
 
 def _outbox(writing: Writing) -> None:
