@@ -237,13 +237,20 @@ BESIDE_FULLTEXT = [
 ]
 
 
-@pytest.mark.parametrize("killed_after", [None, 1, 3])
-def test_texts_beside_a_sound_index_are_mended_in_steps(
-    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, killed_after: int | None
+OF_FULLTEXT = [
+    "INSERT INTO fulltext (fulltext, rowid, content, tags, scope) VALUES ('delete', 3, 'words', '', '')",
+    "DELETE FROM texts WHERE row IN (2, 9)",
+]
+
+
+@pytest.mark.parametrize("killed_after", [None, 1, 3, 7])
+@pytest.mark.parametrize("with_index", [False, True])
+def test_texts_are_mended_in_steps(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, with_index: bool, killed_after: int | None
 ) -> None:
     """Others write between two steps, and who is killed there has mended what came before."""
     store.close()
-    for sql in BESIDE_FULLTEXT:
+    for sql in BESIDE_FULLTEXT + (OF_FULLTEXT if with_index else []):
         damage(path, sql)
     run, steps = Writer.run, list[int]()
     meanwhile = [
@@ -267,7 +274,8 @@ def test_texts_beside_a_sound_index_are_mended_in_steps(
     monkeypatch.setattr(Writer, "run", watched)
     if killed_after is None:
         mended = opened.care.check(repair=True)
-        assert {one.kind for one in mended} == {"tokens", "subject", "text-hash", "counters", "words"}
+        kinds = {"tokens", "subject", "text-hash", "counters", "words"}
+        assert {one.kind for one in mended} == kinds | ({"fulltext"} if with_index else set())
         assert all(one.repaired for one in mended) and len(steps) > 19 // 4
     else:
         with pytest.raises(KeyboardInterrupt):

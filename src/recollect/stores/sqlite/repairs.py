@@ -11,7 +11,7 @@ from recollect.domain.memory import Memory
 from recollect.stores.checksums import link_checksum, vector_checksum
 from recollect.stores.places import of_model, row_of
 from recollect.stores.rows import SOURCE, decode, is_sound, text_number
-from recollect.stores.sqlite.changes import index
+from recollect.stores.sqlite.changes import INSERT_TEXTS, index
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.derived import tags_text
 from recollect.stores.sqlite.ledger import Writing
@@ -20,11 +20,10 @@ from recollect.stores.subjects import subject_number
 from recollect.stores.tokens import NARROW_BYTES, narrow, plain
 
 Work = Callable[[Writing], None]
+Enter = Callable[[int, Memory, Writing], object]
 
 OF_VECTORS = {"vector", "vector-orphan", "outbox"}
 OF_TEXTS = {"tokens", "subject", "counters", "words", "fulltext", "text-hash"}
-BESIDE_FULLTEXT = OF_TEXTS - {"fulltext"}
-"""What can be wrong while the full-text index is right: that is mended in steps."""
 OF_LINKS = {"link"}
 
 MENDED_AT_ONCE = 1_000
@@ -63,7 +62,8 @@ def repairs(kinds: set[str], broken: Broken) -> list[Work]:
     """
     wanted: list[Work] = [lambda writing: _drop(writing, broken)]
     if not kinds <= OF_VECTORS | OF_LINKS:
-        wanted += _in_steps(broken) if kinds <= BESIDE_FULLTEXT | OF_VECTORS | OF_LINKS else [_texts]
+        is_readable = kinds <= {"memory"} | OF_TEXTS | OF_VECTORS | OF_LINKS
+        wanted += _in_steps(broken, bool(kinds & {"memory", "fulltext"})) if is_readable else [_texts]
     if not kinds <= OF_TEXTS | OF_LINKS:
         wanted.append(_outbox)
     return wanted
@@ -76,10 +76,14 @@ def _drop(writing: Writing, broken: Broken) -> None:
     run("DELETE FROM links WHERE source = ? AND type = ? AND target = ? AND checksum = ?", broken.links)
 
 
-def _in_steps(broken: Broken) -> list[Work]:
-    """Texts and sums beside a full-text index that is right. Every step leaves less to mend, whoever ends it there."""
+def _in_steps(broken: Broken, with_index: bool) -> list[Work]:
+    """Texts and sums, and then the full-text index where that is wrong, in one go: a search must not meet half of it.
+
+    Every step leaves less to mend, whoever ends it there.
+    """
     starts = range(0, broken.last_row, MENDED_AT_ONCE)
-    return [_forget_words, *(partial(_mend, after=start) for start in starts), _count_anew]
+    steps = [partial(_mend, after=start, enter=index if not with_index else _keep_text) for start in starts]
+    return [_forget_words, *steps, *([_index_anew] if with_index else []), _count_anew]
 
 
 def _forget_words(writing: Writing) -> None:
@@ -88,13 +92,16 @@ def _forget_words(writing: Writing) -> None:
     writing.forget_words()
 
 
-def _mend(writing: Writing, after: int) -> None:
-    """Token streams, subjects, words and text hashes of the next rows, where they are wrong."""
+def _mend(writing: Writing, after: int, enter: Enter) -> None:
+    """Token streams, subjects, words and text hashes of the next rows, where they are wrong; what has no stream is
+    entered, what is damaged itself has none."""
     connection = writing.connection
     held = "SELECT content_tokens, about, tokens FROM texts WHERE row = ?"
     for number in range(after + 1, after + 1 + MENDED_AT_ONCE):
         memory = _sound(connection, number)
         if memory is None:
+            if enter is _keep_text:
+                connection.execute("DELETE FROM texts WHERE row = ?", (number,))
             continue
         connection.execute(
             "UPDATE memories SET text_hash = ?1 WHERE row = ?2 AND text_hash <> ?1",
@@ -106,13 +113,26 @@ def _mend(writing: Writing, after: int) -> None:
             one(connection, held, (number,)),
         )
         if found is None:
-            index(number, memory, writing)
+            enter(number, memory, writing)
         elif found != right:
             connection.execute(
                 "UPDATE texts SET content_tokens = ?, about = ?, tokens = ? WHERE row = ?", (*right, number)
             )
             log_text(writing, number)
         writing.list_words(text.words)
+
+
+def _keep_text(row: int, memory: Memory, writing: Writing) -> None:
+    """The stream alone, for an index that is going to be made anew."""
+    text = writing.tokenizer.text(plain(memory.content), tags_text(memory))
+    values = (row, text.content_tokens, subject_number(memory), narrow(text.stream))
+    writing.connection.execute(INSERT_TEXTS, values)
+
+
+def _index_anew(writing: Writing) -> None:
+    writing.connection.execute("INSERT INTO fulltext (fulltext) VALUES ('rebuild')")
+    writing.connection.execute("INSERT INTO vector_log (model, row) SELECT ?, row FROM memories", (TEXTS,))
+    writing.ledger.logged = writing.ledger.rewritten = True
 
 
 def _count_anew(writing: Writing) -> None:
@@ -133,7 +153,7 @@ def _count_anew(writing: Writing) -> None:
 
 
 def _texts(writing: Writing) -> None:
-    """In one go: a search must not meet half an index."""
+    """All of it in one go, without a look at what is there: the file may be too damaged for that."""
     connection = writing.connection
     writing.ledger.take_back_texts(writing.total)
     connection.execute("DELETE FROM texts")
