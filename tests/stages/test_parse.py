@@ -91,6 +91,8 @@ EXCLUSIONS = {
     'how does find work -"old notes"': '"old notes"',
     "how does find work -(windows OR bsd)": "windows OR bsd",
     "how does find -name work NOT windows": "windows",
+    "what database do we use -mysql": "mysql",
+    "which databases do we run? -mysql -oracle": "mysql OR oracle",
     # Nothing else is there.
     "-wal": "wal",
     "(-wal) -log": "wal OR log",
@@ -102,7 +104,7 @@ EXCLUSIONS = {
 FLAGS = {
     # text: the words that a minus stands before, and all that is searched for
     "how does find -name work": "find OR name OR work",
-    "which database do we run -mysql": "database OR run OR mysql",
+    "which -mysql databases do we run": "mysql OR databases OR run",
     "does it build -release?": "build OR release",
     "add the -release flag": "add OR release OR flag",
     "I ran it -verbose and it failed": "ran OR verbose OR failed",

@@ -1,10 +1,10 @@
 """What a minus before a word means: in a query the word is taken out; in a sentence or a command line it is a flag.
 
-A text with such a minus reads as a sentence where it begins with a question word, has a question mark, or where a
-little word (the, with, to …) stands right beside it. It reads as a command line where there is another flag (`-x`,
-`--all`, `-Dx=1`), where the minus stands between backticks, or where a command (`find`, `cargo build`) stands right
-before it, but for paths. One sign holds for the whole text: who writes one flag does not exclude by the next. What
-stands in quotes is no sign.
+A text with such a minus reads as a sentence where it begins with a question word or has a question mark and goes on
+behind the minus, or where a little word (the, with, to …) stands right beside it. It reads as a command line where
+there is another flag (`-x`, `--all`, `-Dx=1`), where the minus stands between backticks, or where a command (`find`,
+`cargo build`) stands right before it, but for paths. One sign holds for the whole text: who writes one flag does not
+exclude by the next. What stands in quotes is no sign.
 
 A flag that is taken for an exclusion hides what is asked for, and nobody sees it; an exclusion that is taken for a flag
 shows too much, and a note says how to write it. So in doubt it is a flag.
@@ -63,7 +63,7 @@ def flags(text: str) -> tuple[str, ...]:
     words = [one.group() for one in written]
     found = [place for place, word in enumerate(words) if _is_named(word)]
     if not found or not (
-        _asks(words)
+        (found[0] < _end_of_sentence(words) and _asks(words))
         or any(_OTHER_FLAG.match(word) for word in words)
         or any(_is_flag(words, place) or _in_code(text, written[place].start()) for place in found)
     ):
@@ -73,6 +73,12 @@ def flags(text: str) -> tuple[str, ...]:
 
 def _is_named(word: str) -> bool:
     return is_minus(word, 0) and word[1:2].isalpha() and not FIELD.match(word)
+
+
+def _end_of_sentence(words: list[str]) -> int:
+    """The place behind its last word: words with a minus behind that are hung on it, and left out of the answer."""
+    inside = [not _is_named(word) or word.endswith("?") for word in words]
+    return max((place for place, is_inside in enumerate(inside, start=1) if is_inside), default=0)
 
 
 def _asks(words: list[str]) -> bool:
