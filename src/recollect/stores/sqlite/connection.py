@@ -82,7 +82,9 @@ def translate(error: apsw.Error | UnicodeError) -> RecollectError:
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeError):
         return Corrupt("the store's file is damaged or is no recollect store", "run doctor, or restore a backup")
     if isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
-        return StoreUnavailable("the disk is full", "free some space; nothing of this write was kept")
+        return StoreUnavailable(
+            "the disk is full", "free some space: even to read takes a little; what was being written was not kept"
+        )
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreInUse("the store stayed locked for too long", "try again, or end the other program")
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
