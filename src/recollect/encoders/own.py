@@ -8,12 +8,13 @@ import numpy as np
 
 from recollect.domain.errors import InvalidInput
 from recollect.encoders.vectors import unit_rows
-from recollect.ports import Dictionary, Embedder, Matrix, Vector
+from recollect.encoders.wrapped import Wrapped
+from recollect.ports import Embedder, Matrix, Vector
 
 METHODS = ("count_tokens", "embed_documents", "embed_query")
 
 
-class OwnEmbedder:
+class OwnEmbedder(Wrapped):
     """Rows that are not of length one are scaled: longer ones would pass for likenesses that no two texts have.
 
     One of no length at all says nothing and is refused, as is what is no row of numbers.
@@ -25,28 +26,10 @@ class OwnEmbedder:
         if missing:
             hint = "docs/library.md tells what an embedder of your own must offer"
             raise InvalidInput(f"the embedder has no {', '.join(missing)}", hint, "embedder")
-        self._inner = inner
-
-    @property
-    def id(self) -> str:
-        return self._inner.id
-
-    @property
-    def dimension(self) -> int:
-        return self._inner.dimension
-
-    @property
-    def max_tokens(self) -> int:
-        return self._inner.max_tokens
+        super().__init__(inner)
 
     def warm(self) -> None:
         getattr(self._inner, "warm", lambda: None)()
-
-    def knows(self, word: str) -> bool:
-        return isinstance(self._inner, Dictionary) and self._inner.knows(word)
-
-    def count_tokens(self, text: str) -> int:
-        return self._inner.count_tokens(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         return self._unit(self._inner.embed_documents(texts), len(texts))

@@ -12,7 +12,8 @@ from time import perf_counter
 
 import numpy as np
 
-from recollect.ports import Dictionary, Embedder, Matrix, Vector
+from recollect.encoders.wrapped import Wrapped
+from recollect.ports import Embedder, Matrix, Vector
 
 QUERY, DOCUMENT = 0, 1
 AT_ONCE = 500
@@ -24,14 +25,14 @@ def file_of(folder: Path, model: str) -> Path:
     return folder / f"{stem}-{hashlib.sha256(model.encode()).hexdigest()[:12]}.db"
 
 
-class RememberingEmbedder:
+class RememberingEmbedder(Wrapped):
     """Passes on to another embedder what it has not seen. Texts are kept as hashes only.
 
     Without a file it remembers questions for its own lifetime: nothing of a private store reaches the disk.
     """
 
     def __init__(self, inner: Embedder, file: Path | None) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._lock = threading.Lock()
         self._queries: dict[str, Vector] = {}
         self.embedded = 0
@@ -48,24 +49,6 @@ class RememberingEmbedder:
                 "CREATE TABLE IF NOT EXISTS vectors"
                 " (kind INTEGER, text TEXT, vector BLOB, ms REAL, PRIMARY KEY (kind, text)) WITHOUT ROWID"
             )
-
-    @property
-    def id(self) -> str:
-        return self._inner.id
-
-    @property
-    def dimension(self) -> int:
-        return self._inner.dimension
-
-    @property
-    def max_tokens(self) -> int:
-        return self._inner.max_tokens
-
-    def count_tokens(self, text: str) -> int:
-        return self._inner.count_tokens(text)
-
-    def knows(self, word: str) -> bool:
-        return isinstance(self._inner, Dictionary) and self._inner.knows(word)
 
     def embed_query(self, text: str) -> Vector:
         """The vector at hand, or the model's, with the time it took."""

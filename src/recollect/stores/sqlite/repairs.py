@@ -108,10 +108,8 @@ def _mend(writing: Writing, after: int, enter: Enter) -> None:
             (text_number(memory.content), number),
         )
         text = writing.tokenizer.text(plain(memory.content), tags_text(memory))
-        right, found = (
-            (text.content_tokens, subject_number(memory), narrow(text.stream)),
-            one(connection, held, (number,)),
-        )
+        right = (text.content_tokens, subject_number(memory), narrow(text.stream))
+        found = one(connection, held, (number,))
         if found is None:
             enter(number, memory, writing)
         elif found != right:
