@@ -7,6 +7,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import apsw
@@ -19,6 +20,7 @@ from recollect.ports import Store
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.ledger import Writing
+from recollect.stores.sqlite.line import NEVER
 from recollect.stores.sqlite.writer import Group, Writer
 from recollect.stores.sqlite.writer import _begin as writing_begin  # type: ignore[attr-defined]
 
@@ -372,6 +374,9 @@ def test_callers_are_answered_where_the_next_transaction_cannot_begin(
     with monkeypatch.context() as broken:
         broken.setattr("recollect.stores.sqlite.writer._begin", refuse_to_merge)
         assert write_together(store, [*texts]) == [None] * 3
+        line, deadline = store.records._writer._line, time.monotonic() + 30  # type: ignore[attr-defined]
+        while time.monotonic() < deadline and (len(refused) < 2 or line._enough == NEVER):
+            time.sleep(0.001)  # who comes before the writer sleeps again is refused together with the merging
         with pytest.raises(StoreUnavailable, match="stayed locked"):
             put(store, note("lost", "not written"))
     assert len(refused) == 4  # each twice: at once, and after the answer with patience
