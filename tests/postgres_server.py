@@ -172,13 +172,16 @@ class TestServer:
             for statement in statements:
                 connection.execute(statement.encode())
 
-    def set_back(self, address: str, version: Literal[4, 5, 6, 7]) -> None:
+    def set_back(self, address: str, version: Literal[4, 5, 6, 7, 9]) -> None:
         """Turn the tables at an address into those of an older version."""
         schema = address.rpartition("schema=")[2].partition("&")[0]
         if version < 7:
             self.execute(f"ALTER TABLE {schema}.memories DROP COLUMN apart")
+        if version < 8:
+            self.execute(f"DROP TABLE {schema}.tallies")
         self.execute(
-            f"DROP TABLE {schema}.tallies",
+            f"ALTER TABLE {schema}.memories ALTER metadata TYPE json"
+            " USING coalesce(metadata_exact, metadata::text)::json, DROP COLUMN metadata_exact",
             f"DELETE FROM {schema}.versions WHERE version > {version}",
         )
 

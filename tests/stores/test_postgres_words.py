@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import random
 
+import psycopg
 import pytest
 
 from recollect.domain.changes import Put
 from recollect.domain.memory import Memory
 from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
+from recollect.legs import bm25
 from recollect.ports import Store
 from recollect.stores.memory import open_memory
 from recollect.stores.postgres import alike, ranked
+from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.opening import open_postgres
-from tests.postgres_server import APP, OWNER
+from tests.postgres_server import APP, OWNER, shared_server
 
 pytestmark = pytest.mark.postgres
 
@@ -93,3 +96,31 @@ def test_tidying_merges_what_every_search_would_read_through(address: str) -> No
     assert owner.care.tidy()["merged"] == 0
     for store in (owner, app):
         store.close()
+
+
+@pytest.mark.parametrize("query", [Or((Term("kestrel"), Term("falcon"))), Term("kestrel")])
+@pytest.mark.parametrize(("columns", "best"), [((1.0, 8.0), "tagged"), ((0.0, 1.0), "tagged"), ((8.0, 0.0), "m000")])
+def test_what_a_tag_counts_decides_who_is_looked_at(
+    store: Store, monkeypatch: pytest.MonkeyPatch, query: Or | Term, columns: tuple[float, float], best: str
+) -> None:
+    """A large index counts words in its most promising texts only: a tag may make a long one promising."""
+    monkeypatch.setattr(finding, "LARGE_INDEX", 10)
+    monkeypatch.setattr(finding, "CANDIDATES", 20)
+    short = [Put(Memory(f"m{number:03}", "a kestrel")) for number in range(100)]
+    store.records.write([*short, Put(Memory("tagged", "one two three four", tags=("kestrel",)))])
+    assert store.text is not None
+    found = store.text.match(query, Filter(), 1, columns)
+    scored = bm25.scores(found, columns)
+    assert found.ids[int(scored.argmax())] == best
+    assert ("tagged" in found.ids) == (best == "tagged")
+
+
+def test_a_word_of_a_tag_is_marked_in_the_tsvector(address: str) -> None:
+    store = open_postgres(address)
+    store.records.write([Put(Memory("m", "deploys by hand", tags=("Ops Deploys", "x:1A")))])
+    schema = address.rpartition("schema=")[2]
+    with psycopg.connect(shared_server().address("postgres")) as connection:
+        held = connection.execute(f"SELECT ts_filter(terms, '{{a}}')::text FROM {schema}.texts".encode()).fetchone()
+    assert held == ("'1a':1A 'deploi':1A 'op':1A 'x':1A",)
+    assert store.care.check() == []
+    store.close()

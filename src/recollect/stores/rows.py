@@ -26,18 +26,24 @@ FIXED = 17
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def dump_json(value: Any, field: str) -> str:
+def dump_json(value: Any, field: str, encoder: json.JSONEncoder = COMPACT) -> str:
     """Compact JSON; whatever JSON cannot carry is InvalidInput."""
     try:
-        return COMPACT.encode(value)
+        return encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{field} is not JSON", "use only texts, numbers, booleans, lists and objects", field) from (
             error
         )
 
 
-def encode(memory: Memory, version: int, accessed_at: int | None, access_count: int) -> tuple[Any, ...]:
-    """The values of SOURCE; without `accessed_at` the memory's own."""
+def encode(
+    memory: Memory,
+    version: int,
+    accessed_at: int | None,
+    access_count: int,
+    encoder: json.JSONEncoder = COMPACT,
+) -> tuple[Any, ...]:
+    """The values of SOURCE; without `accessed_at` the memory's own. encoder: writes the metadata."""
     scope = memory.scope
     created_at = to_ms(memory.created_at)
     if accessed_at is None:
@@ -58,7 +64,7 @@ def encode(memory: Memory, version: int, accessed_at: int | None, access_count: 
         memory.source,
         memory.key,
         _tags_json(memory.tags) if memory.tags else "[]",
-        dump_json(dict(memory.metadata), "metadata") if memory.metadata else "{}",
+        dump_json(dict(memory.metadata), "metadata", encoder) if memory.metadata else "{}",
         memory.content,
     )
     return (*fixed, accessed_at, access_count, checksum(fixed) ^ touch_checksum(accessed_at, access_count))

@@ -10,6 +10,7 @@ from recollect.domain.memory import Link, Memory, same_text, tombstone_hash, tur
 from recollect.domain.times import to_ms
 from recollect.stores import refusals
 from recollect.stores.checksums import link_checksum
+from recollect.stores.postgres import metadata
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text, require_storable
 from recollect.stores.postgres.ledger import Writing
@@ -22,14 +23,17 @@ from recollect.stores.rows import (
     touch_checksum,
 )
 
-COLUMNS = ", ".join(
-    f"m.{name}::text" if name in ("tags", "metadata") else f"m.{name}" for name in SOURCE.replace(" ", "").split(",")
-)
+NAMES = SOURCE.replace(" ", "").split(",")
+COLUMNS = ", ".join({"tags": "m.tags::text", "metadata": metadata.COLUMN}.get(name, f"m.{name}") for name in NAMES)
 """The columns of SOURCE, as `rows.decode` reads them."""
 NAMED = "unnest(%s::text[]) u (id), LATERAL (SELECT * FROM memories m WHERE m.id = u.id OFFSET 0) m"
 """The memories with these ids, one by one through their index, whatever the planner believes."""
-NAMES = SOURCE.replace(" ", "").split(",")
-REPLACE = f"UPDATE memories SET {', '.join(f'{name} = %s' for name in NAMES)}, text_hash = %s"
+REPLACE = (
+    "UPDATE memories SET "
+    + ", ".join(f"{name} = {metadata.held('given.text') if name == 'metadata' else '%s'}" for name in NAMES)
+    + f", text_hash = %s, metadata_exact = {metadata.exact('given.text')} FROM (SELECT %s::text) given (text)"
+)
+"""The metadata come last: they are read twice."""
 
 
 def apply(change: Change, writing: Writing) -> None:
@@ -86,11 +90,15 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
     if moved:
         renew_followers(namespace, [number], writing)
     accessed_at = max(to_ms(memory.accessed_at), to_ms(old.accessed_at))
-    values = encode(memory, old.version + 1, accessed_at, max(memory.access_count, old.access_count))
+    encoded = encode(
+        memory, old.version + 1, accessed_at, max(memory.access_count, old.access_count), metadata.AS_JSONB
+    )
+    values = dict(zip(NAMES, encoded))
+    written = values.pop("metadata")
     run(
         connection,
         f"{REPLACE} WHERE namespace = %s AND number = %s",
-        (*values, text_number(memory.content), namespace, number),
+        (*values.values(), text_number(memory.content), written, namespace, number),
     )
     if memory.content != old.content or memory.sensitive or moved:
         writing.tally_gone(namespace, [number])

@@ -11,6 +11,7 @@ import psycopg
 from recollect.ports import Finding
 from recollect.stores.checksums import link_checksum, vector_checksum
 from recollect.stores.places import place
+from recollect.stores.postgres import metadata
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import Connection, rows
 from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
@@ -109,6 +110,11 @@ def _kept_sums(connection: Connection) -> Counter[tuple[str, str, str]]:
     return kept
 
 
+def _metadata(connection: Connection, _tokens: Tokens) -> Found:
+    for (id,) in rows(connection, f"SELECT id FROM memories WHERE {metadata.DRIFTED} ORDER BY namespace, number"):
+        yield "metadata", f"memory {id} has other metadata as jsonb than as text"
+
+
 def _tallies(connection: Connection, _tokens: Tokens) -> Found:
     kept = rows(
         connection,
@@ -160,6 +166,7 @@ def _outbox(connection: Connection, _tokens: Tokens) -> Found:
 CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_memories, "error"),
     (_vectors, "warning"),
+    (_metadata, "warning"),
     (_links, "error"),
     (_outbox, "warning"),
     (_tallies, "warning"),

@@ -9,6 +9,7 @@ from recollect.domain.changes import Change, Put
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import EPISODE, TURNS_BEFORE, Memory, tombstone_hash
 from recollect.domain.times import to_ms
+from recollect.stores.postgres import metadata
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import vector_text
@@ -22,14 +23,15 @@ TYPES = {
     **dict.fromkeys(("created_at", "updated_at", "version", "accessed_at", "access_count", "checksum"), "bigint"),
     **dict.fromkeys(("pinned", "sensitive"), "smallint"),
     **dict.fromkeys(("confidence", "importance"), "double precision"),
-    **dict.fromkeys(("tags", "metadata"), "json"),
+    "tags": "json",
 }
 NAMES = SOURCE.replace(" ", "").split(",")
 INSERT = (
-    f"INSERT INTO memories (number, text_hash, apart, {SOURCE})"
-    " SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::boolean[], "
+    f"INSERT INTO memories (number, text_hash, apart, {SOURCE}, metadata_exact) SELECT number, text_hash, apart, "
+    + ", ".join(metadata.held(name) if name == "metadata" else name for name in NAMES)
+    + f", {metadata.exact('metadata')} FROM unnest(%b::bigint[], %b::bigint[], %b::boolean[], "
     + ", ".join(f"%b::{TYPES.get(name, 'text')}[]" for name in NAMES)
-    + ")"
+    + f") AS u (number, text_hash, apart, {SOURCE})"
 )
 INSERT_TEXTS = (
     "INSERT INTO texts (namespace, number, content_tokens, length, terms, tokens, about)"
@@ -101,7 +103,10 @@ def insert(puts: Sequence[Put], writing: Writing) -> None:
             connection, "SELECT nextval('numbers') FROM generate_series(1, %s) ORDER BY 1", (len(memories),)
         )
     ]
-    values = [encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count) for memory in memories]
+    values = [
+        encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count, metadata.AS_JSONB)
+        for memory in memories
+    ]
     for memory in memories:
         require_storable(memory)
     hashes = [text_number(memory.content) for memory in memories]
@@ -137,7 +142,7 @@ def index(numbers: Sequence[int], memories: Sequence[Memory], writing: Writing) 
             number,
             text.content_tokens,
             text.size,
-            vector_text(memory, text),
+            vector_text(memory, text, writing.tokens.tokens(" ".join(memory.tags)) if memory.tags else ()),
             text.stream,
             subject_number(memory),
         )

@@ -1,7 +1,8 @@
 """From tokens to lexemes, and from our query tree to a tsquery that finds at least what it matches.
 
-The lexemes of a text are our own tokens (those of FTS5's `porter unicode61`), without positions: a phrase is proved
-by the token stream. Every lexeme is quoted; no operator of a user ever reaches PostgreSQL.
+The lexemes of a text are our own tokens (those of FTS5's `porter unicode61`): those that a tag holds have the weight A,
+the others D. Their positions say nothing: a phrase is proved by the token stream. Every lexeme is quoted; no operator
+of a user ever reaches PostgreSQL.
 """
 
 from __future__ import annotations
@@ -25,8 +26,13 @@ LONGEST = 150
 LONGEST_NAME = 2_000
 """Longer ones do not fit into a B-tree beside the name of their tenant."""
 MOST_BYTES = 1_000_000
-"""A tsvector holds no more. The rare text beyond it is a candidate of every query."""
+"""A tsvector holds hardly more. The rare text beyond it is a candidate of every query."""
+POSITION_BYTES = 6
+"""What a lexeme takes beside its letters."""
 ENDLESS = f"{MARK}endless"
+TAGGED = "A"
+"""The weight of a lexeme that a tag holds. A lexeme without a position would match every weight, so that all of them
+stand at the first; those of older versions stand nowhere, and count as in a tag."""
 
 
 class Tokens:
@@ -57,12 +63,14 @@ class Tokens:
             return runs_of(query, self._tokenizer)
 
 
-def vector_text(memory: Memory, text: Text) -> str:
-    """The tsvector of a memory: its terms, and the tokens of its scope."""
+def vector_text(memory: Memory, text: Text, of_tags: Iterable[str]) -> str:
+    """The tsvector of a memory: its terms, those of its tags marked, and the tokens of its scope."""
     scope = scope_text(memory).split()
-    if sum(len(term.encode()) + 1 for term in text.terms) > MOST_BYTES:
+    if sum(len(term.encode()) + POSITION_BYTES for term in text.terms) > MOST_BYTES:
         return _joined([*scope, ENDLESS])
-    return _joined([*scope, *map(lexeme, text.terms)])
+    words = [f"{quoted(lexeme(term))}:1" for term in text.terms]
+    marked = [f"{quoted(lexeme(term))}:1{TAGGED}" for term in dict.fromkeys(of_tags)]
+    return " ".join([_joined(scope), *words, *marked])
 
 
 def _joined(lexemes: Iterable[str]) -> str:
@@ -103,11 +111,13 @@ class Compiled:
     exact: bool
 
 
-def unit_query(run: Run) -> Compiled:
-    """All tokens of a unit; with several of them their order is still to be proved."""
+def unit_query(run: Run, only: str = "") -> Compiled:
+    """All tokens of a unit, `only` those of a weight; with several of them their order is still to be proved."""
     parts = [quoted(lexeme(token)) for token in run.tokens]
+    if only:
+        parts = [f"{part}:{only}" for part in parts]
     if run.open_end:
-        parts[-1] += ":*"
+        parts[-1] += "*" if only else ":*"
     cut = any(lexeme(token) != token for token in run.tokens)
     return Compiled(f"({' & '.join(dict.fromkeys(parts))})", len(run.tokens) == 1 and not cut)
 

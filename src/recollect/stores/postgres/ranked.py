@@ -181,6 +181,8 @@ def _way(search: Search) -> Way | None:
     asked = [unit for unit in finders(search.query) if search.runs[unit].tokens]
     if search.documents < LEAST or not (search.is_most and is_whole_tenant(search.filter)):
         return None
+    if search.columns[0] != search.columns[1]:  # the extension does not know what is in a tag
+        return None
     if (
         not asked
         or not is_flat(search.query)

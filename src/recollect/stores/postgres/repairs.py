@@ -7,6 +7,7 @@ from typing import Any
 
 from recollect.stores.checksums import link_checksum, vector_checksum
 from recollect.stores.places import place
+from recollect.stores.postgres import metadata
 from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.checks import OWN_WALLS, pages
 from recollect.stores.postgres.connection import rows, run
@@ -21,16 +22,17 @@ def repair_all(writing: Writing) -> None:
     writing.lock_all()
     _drop_broken(writing)
     rebuild_texts(writing)
+    run(writing.connection, metadata.RENEW)
     _outbox(writing)
     run(writing.connection, "DELETE FROM tallies")
     run(writing.connection, TALLY_ALL)
 
 
-def rebuild_texts(writing: Writing) -> None:
-    """Write the full text, its words and its counts anew."""
+def rebuild_texts(writing: Writing, columns: str = COLUMNS) -> None:
+    """Write the full text, its words and its counts anew, from the columns of the memories."""
     for table in ("texts", "terms", "words", "counts"):
         run(writing.connection, f"DELETE FROM {table} WHERE {OWN_WALLS.get(table, 'true')}")
-    everything = pages(writing.connection, f"m.text_hash, {COLUMNS}", "memories", "m.namespace, m.number")
+    everything = pages(writing.connection, f"m.text_hash, {columns}", "memories", "m.namespace, m.number")
     while some := list(itertools.islice(everything, AT_ONCE)):
         _texts(writing, some)
     writing.leave_tallies()

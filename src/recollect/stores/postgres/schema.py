@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
-from recollect.stores.postgres import alike
+from recollect.stores.postgres import alike, metadata
 from recollect.stores.postgres.alike import ALIKE, ALIKE_INDEXES
+from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run, search_path
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
@@ -74,7 +75,7 @@ def _sixth(connection: Connection) -> None:
     run(connection, "SELECT set_config(name, %s, true) FROM unnest(%s::text[]) name", (EVERYONE, WALLED))
     if one(connection, "SELECT EXISTS (SELECT 1 FROM memories WHERE content || tags::text ~ %s)", (UNSPACED,)):
         writing = Writing(connection, Tokens())
-        rebuild_texts(writing)
+        rebuild_texts(writing, COLUMNS.replace(metadata.COLUMN, "m.metadata::text"))
         writing.settle()
 
 
@@ -95,8 +96,26 @@ def _ninth(connection: Connection) -> None:
     connection.execute(ALIKE.encode())
 
 
+def _tenth(connection: Connection) -> None:
+    """Metadata become jsonb; nobody may write while they do."""
+    run(connection, "SELECT set_config(name, %s, true) FROM unnest(%s::text[]) name", (EVERYONE, WALLED))
+    for part in (metadata.ADD, metadata.KEEP, metadata.CONVERT):
+        connection.execute(part.encode())
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, _second, _third, _fourth, _fifth, _sixth, _seventh, _eighth, _ninth)
+MIGRATIONS: tuple[Migration, ...] = (
+    _first,
+    _second,
+    _third,
+    _fourth,
+    _fifth,
+    _sixth,
+    _seventh,
+    _eighth,
+    _ninth,
+    _tenth,
+)
 
 
 def prepare(server: Server, steps: Sequence[Migration] = MIGRATIONS) -> None:

@@ -26,6 +26,7 @@ from recollect.stores.postgres.connection import Connection, Rows, one, rows
 from recollect.stores.postgres.filters import TIMES, conditions, scope_query, without_idle_times
 from recollect.stores.postgres.lexemes import (
     ENDLESS,
+    TAGGED,
     Tokens,
     compiled,
     counted_name,
@@ -76,6 +77,8 @@ class Search:
     """In how many memories each unit occurs."""
     documents: int
     average_length: float
+    columns: tuple[float, float]
+    """What a word counts in the content, and in the tags."""
     is_most: bool
     """The tenant holds most of the index: its own mark in the index would find more than it spares."""
 
@@ -108,7 +111,7 @@ class PostgresText:
         asked = units(query)
 
         def work(connection: Connection, facts: Rows) -> TextMatches:
-            search = self._search(connection, query, runs, filter, limit, facts[0])
+            search = self._search(connection, query, runs, filter, limit, facts[0], (weights[0], weights[1]))
             text, kept = self._find(connection, search) if limit > 0 and search.documents else ("", [])
             ids, lengths, counts = self._count(kept, asked, search)
             whole = is_flat(query) and 0 < search.documents < LARGE_INDEX
@@ -172,6 +175,7 @@ class PostgresText:
         filter: Filter,
         limit: int,
         facts: tuple[Any, ...],
+        columns: tuple[float, float],
     ) -> Search:
         """What finding needs to know of the index: its size, its age, and in how many memories each unit occurs."""
         documents, tokens, own, first, last, known, counts = facts
@@ -184,7 +188,8 @@ class PostgresText:
         # Whoever is bound to a tenant does not know how much the others hold; the server's own guess is enough here.
         everybody = documents if self._reads.tenant is None else known
         is_most = 0 <= everybody < 2 * (own or 0)
-        return Search(query, runs, without_idle_times(filter, first, last), limit, held, documents, average, is_most)
+        seen = without_idle_times(filter, first, last)
+        return Search(query, runs, seen, limit, held, documents, average, columns, is_most)
 
     def _occurrences(self, connection: Connection, run: Run) -> int:
         """How many memories hold a phrase or a prefix."""
@@ -336,12 +341,12 @@ def _conjunctive_phrases(search: Search) -> list[bytes] | None:
 def _all_of(search: Search, text: str, most: int | None) -> Way:
     """All that match, or the `most` promising ones."""
     query = " & ".join([f"({text} | {quoted(ENDLESS)})", *scope_query(search.filter, search.is_most)])
-    units_found = [unit for unit in search.held if search.runs[unit].tokens]
+    worth = [part for unit in search.held if search.runs[unit].tokens for part in worths(search, unit)]
     values = (
         query,
         _conjunctive_phrases(search) or [],
-        [unit_query(search.runs[unit]).text for unit in units_found],
-        [rarity(search, unit) for unit in units_found],
+        [part.text for part in worth],
+        [part.weight for part in worth],
         search.average_length,
         most,
         *_unindexed(search.filter),
@@ -354,13 +359,16 @@ def _any_of(search: Search, most: int, finding: Sequence[Unit], alone: Sequence[
     """The most promising of those that hold one of these units; beside one that does not find alone, another one."""
     scope = scope_query(search.filter, search.is_most)
     queries: list[str] = []
+    weights: list[float] = []
     for unit in finding:
         others = [] if unit in alone else [unit_query(search.runs[other]).text for other in beside if other != unit]
         demands = [f"({' | '.join(others)})"] if others else []
-        queries.append(" & ".join([unit_query(search.runs[unit]).text, *demands, *scope]))
+        for worth in worths(search, unit):
+            queries.append(" & ".join([worth.text, *demands, *scope]))
+            weights.append(worth.weight)
     values = (
         [*queries, " & ".join([quoted(ENDLESS), *scope])],
-        [*(rarity(search, unit) for unit in finding), sum(rarity(search, unit) for unit in finding)],
+        [*weights, sum(map(abs, weights))],
         search.average_length,
         most,
         *_unindexed(search.filter),
@@ -373,6 +381,31 @@ def rarity(search: Search, unit: Unit) -> float:
     """The rarity of a unit, as BM25 has it."""
     held = search.held[unit]
     return max(math.log(max((search.documents - held + 0.5) / (held + 0.5), 1e-300)), 1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """A tsquery, and what it is worth that a text matches it."""
+
+    text: str
+    weight: float
+
+
+def worths(search: Search, unit: Unit) -> list[Worth]:
+    """What a unit is worth in a text of average length that holds it once, and how much more or less in a tag.
+
+    A tsvector of an older version does not tell tags from the content, and counts as if tags held all of it.
+    """
+    run, (content, tags) = search.runs[unit], map(_gain, search.columns)
+    worth = [Worth(unit_query(run).text, rarity(search, unit) * content)]
+    if tags != content:
+        worth.append(Worth(unit_query(run, only=TAGGED).text, rarity(search, unit) * (tags - content)))
+    return worth
+
+
+def _gain(weight: float) -> float:
+    """What BM25 gives for a word that counts so much, where one that counts 1 is given 1."""
+    return weight * 2.2 / (weight + 1.2) if weight > 0 else 0.0
 
 
 def _unindexed(filter: Filter) -> tuple[Any, ...]:
