@@ -85,6 +85,14 @@ Listing = Callable[[Connection, str, int, int], tuple[Rows, Times, Times]]
 Behind -1 are all rows; then there are none above `top`."""
 
 
+SEEN = (
+    "SELECT ifnull((SELECT value FROM counters WHERE name = 'rewrites'), 0),"
+    " ifnull((SELECT max(row) FROM memories), 0),"
+    " (SELECT value FROM counters WHERE name = 'documents'), (SELECT value FROM counters WHERE name = 'tokens')"
+)
+"""One row: at every row SQLite lets go of the interpreter, and other threads of a recall want it."""
+
+
 class Postings:
     """The lists of one process, shared by its threads; every method is called inside a read transaction."""
 
@@ -98,9 +106,7 @@ class Postings:
 
     def view(self, connection: Connection) -> View:
         """What the connection sees."""
-        counted = dict(rows(connection, "SELECT name, value FROM counters"))
-        top = one(connection, "SELECT max(row) FROM memories") or 0
-        return View(counted.get("rewrites", 0), top, counted["documents"], counted["tokens"])
+        return View(*one(connection, SEEN))
 
     def rows(self, connection: Connection, expression: str, view: View) -> Rows:
         """The rows that FTS5 finds, rising."""
