@@ -95,6 +95,14 @@ def test_the_fit_finds_the_sign_that_tells_and_leaves_the_others() -> None:
     assert stated.low <= stated.mean <= stated.high
 
 
+def test_only_an_embedder_of_several_languages_is_told_how_much_of_a_question_is_unknown() -> None:
+    for cross_lingual in (False, True):
+        with_model, by_words = calibrating.fits([sample()], [], cross_lingual=cross_lingual)
+        assert ("unknown" in with_model.calibration.weights) == cross_lingual
+        assert "unknown" not in by_words.calibration.weights
+        assert "close" in with_model.calibration.weights
+
+
 def test_one_sign_by_hand() -> None:
     """Two groups, ridge 0: the logistic of a single sign meets the odds of each group."""
     values = np.repeat([[0.0], [1.0]], 100, axis=0)

@@ -9,6 +9,7 @@ import pytest
 from recollect import profiles
 from recollect.profiles import certainty
 from recollect.profiles.checking import Wrong
+from recollect.stages.confidence import weighed
 
 PLAIN: dict[str, Any] = {"name": "c", "intercept": 0, "weights": {"covered": 1}, "curve": [[0.9, 1, 0.1]]}
 
@@ -16,7 +17,7 @@ PLAIN: dict[str, Any] = {"name": "c", "intercept": 0, "weights": {"covered": 1},
 def test_the_default_keeps_97_of_100_where_nobody_asked_and_all_where_somebody_did() -> None:
     recipe = profiles.load("balanced").confidence
     assert recipe is not None and (recipe.keep, recipe.keep_unasked) == (1.0, 0.97)
-    assert [one.model for one in recipe.calibrations] == ["arctic-embed-s", ""]
+    assert [one.model for one in recipe.calibrations] == ["arctic-embed-s", "use-multilingual", ""]
     for one in recipe.calibrations:
         assert set(one.weights) == set(one.typical) and one.fitted
         assert one.curve[0].kept <= 0.97 <= one.curve[-1].kept
@@ -44,3 +45,15 @@ def test_wrong_tables_are_refused_where_they_are_wrong(table: dict[str, Any], pl
     with pytest.raises(Wrong, match=message) as caught:
         certainty.recipe(table)
     assert caught.value.path == place
+
+
+def test_a_question_in_another_language_is_not_silenced_for_its_words() -> None:
+    """With the embedder of several languages a near memory counts although none of the words is known here; where the
+    words are known and the near memories lack them, it does not."""
+    recipe = profiles.load("balanced").confidence
+    assert recipe is not None
+    (calibration,) = (one for one in recipe.calibrations if one.model == "use-multilingual")
+    seen = {**calibration.typical, "covered": 0.0, "together": 0.0, "by_words": 0.0, "rarity": 1.0, "close": 0.4}
+    foreign, lacking = (weighed({**seen, "unknown": share}, calibration, 0.97) for share in (1.0, 0.0))
+    assert foreign.floor is not None and lacking.floor is not None
+    assert foreign.chance > foreign.floor and lacking.chance < lacking.floor

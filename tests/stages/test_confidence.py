@@ -76,12 +76,21 @@ def test_every_sign_by_hand() -> None:
             "in_time": 0.8,
             "rarest": 1.0,
             "rarity": (common + 1.0) / 2,
+            "unknown": 0.0,
             "close": (0.8 + 0.6 + 0.5) / 3,
             "outstanding": 0.8 - 0.5,
             "agreement": 2 / 5,
         },
         abs=1e-12,
     )
+
+
+def test_words_that_no_memory_holds_are_told_from_those_that_the_candidates_lack() -> None:
+    frequencies = Frequencies(2000, {"painted": 20, "leuchtturm": 0, "lighthouse": 1})
+    for words, unknown in ((("painted", "lighthouse"), 0), (("painted", "leuchtturm"), 0.5), (("leuchtturm",), 1)):
+        found = confidence.signs(asked("what", *words), lists({}), [candidate("a", "sand")], frequencies)
+        assert (found["unknown"], found["covered"]) == (unknown, 0)
+    assert confidence.signs(asked(), lists({}), [], frequencies)["unknown"] == 0
 
 
 def test_the_first_five_cover_the_first_ten_together_and_those_below_are_not_read() -> None:

@@ -17,12 +17,12 @@ from recollect.evals.abstention import auc, injected_at
 from recollect.evals.bench import Bench
 from recollect.evals.significance import SEED, Estimate
 from recollect.evals.systems import System
-from recollect.stages.confidence import MEANING_SIGNS, WORD_SIGNS
+from recollect.stages.confidence import LANGUAGE_SIGNS, MEANING_SIGNS, WORD_SIGNS
 
 Numbers = NDArray[np.float64]
 Tick = Callable[[int, int], None]
 
-ALL_SIGNS = (*WORD_SIGNS, *MEANING_SIGNS)
+ALL_SIGNS = (*WORD_SIGNS, *MEANING_SIGNS, *LANGUAGE_SIGNS)
 KEPT = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995)
 STATED = (0.9, 0.95, 0.97, 0.99)
 RIDGE = 3.0
@@ -63,7 +63,7 @@ def collect(bench: Bench, system: System, tick: Tick | None = None) -> Sample:
     """Ask every case and note the signs, whatever the profile's own calibrations say."""
     probes = [
         {"name": name, "intercept": 0.0, "weights": dict.fromkeys(signs, 0.0)}
-        for name, signs in (("meaning", ALL_SIGNS), ("words", WORD_SIGNS))
+        for name, signs in (("meaning", ALL_SIGNS), ("words", (*WORD_SIGNS, *LANGUAGE_SIGNS)))
     ]
     options = {**system.options, "confidence.calibrations": probes}
     cases = bench.of("counted", "unanswerable")
@@ -94,13 +94,17 @@ def _scopes(known: Sequence[tuple[bool, str]]) -> tuple[str, ...]:
     return tuple(f"{scope}#{place % FOLDS}" for place, (_, scope) in enumerate(known))
 
 
-def fits(samples: Sequence[Sample], tests: Sequence[Sample], seed: int = SEED) -> list[Fit]:
-    """One calibration with the embedder, where there is one, and one by words alone."""
+def fits(
+    samples: Sequence[Sample], tests: Sequence[Sample], seed: int = SEED, *, cross_lingual: bool = False
+) -> list[Fit]:
+    """One calibration with the embedder, where there is one, and one by words alone. cross_lingual: the embedder finds
+    from one language to another, so that words which no memory holds may be of another language."""
     found = [fit(samples, tests, WORD_SIGNS, "words", "", seed)]
     models = {one.model for one in (*samples, *tests)}
     if len(models) == 1 and "" not in models:
         model = models.pop()
-        found.insert(0, fit(samples, tests, ALL_SIGNS, model, model, seed))
+        signs = (*WORD_SIGNS, *(LANGUAGE_SIGNS if cross_lingual else ()), *MEANING_SIGNS)
+        found.insert(0, fit(samples, tests, signs, model, model, seed))
     return found
 
 

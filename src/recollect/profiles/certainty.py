@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 from recollect.domain.confidence import Calibration, ConfidenceRecipe, Point
 from recollect.domain.profile import Range
 from recollect.profiles.checking import Wrong, checked
-from recollect.stages.confidence import MEANING_SIGNS, WORD_SIGNS
+from recollect.stages.confidence import LANGUAGE_SIGNS, MEANING_SIGNS, WORD_SIGNS
 
 Rate = Annotated[float, Range(0.5, 1)]
 
@@ -63,7 +63,7 @@ def _calibration(given: Any, path: str) -> Calibration:
         if needed not in entry:
             raise Wrong(path, f"{needed} is missing")
     found = calibration(**checked(entry, calibration, path))
-    known = (*WORD_SIGNS, *MEANING_SIGNS)
+    known = (*WORD_SIGNS, *MEANING_SIGNS, *LANGUAGE_SIGNS)
     for table, names in (("weights", found.weights), ("typical", found.typical)):
         strange = next((one for one in names if one not in known), None)
         if strange is not None:

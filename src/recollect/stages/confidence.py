@@ -45,6 +45,8 @@ _ASCII_BREAKS = {number: " " for number in range(128) if not chr(number).isalnum
 
 WORD_SIGNS = ("covered", "together", "by_words", "dated", "in_time", "rarest", "rarity")
 MEANING_SIGNS = ("close", "outstanding", "agreement")
+LANGUAGE_SIGNS = ("unknown",)
+"""For an embedder that finds from one language to another: there missing words say less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +168,9 @@ def signs(
     covered: the share of the question's words, each by its rarity, that the best of the first five holds · together:
     that the first ten hold between them · by_words: the best BM25 of what could be reached · dated: whether the
     question names a time · in_time: how near to it the best are · rarest, rarity: how rare its words are, which says
-    how much of them can be expected · close: the mean of the three best cosines · outstanding: how far the best cosine
-    stands above the pool · agreement: how many of the first five by words are among the first five by meaning.
+    how much of them can be expected · unknown: the share of its words that no memory holds · close: the mean of the
+    three best cosines · outstanding: how far the best cosine stands above the pool · agreement: how many of the first
+    five by words are among the first five by meaning.
     """
     read = candidates[:CONSIDERED]
     words = content_words(question, [one.memory for one in candidates])
@@ -183,6 +186,7 @@ def signs(
         "in_time": _in_time(question, read[:HEAD]),
         "rarest": max(weights, default=0.0),
         "rarity": sum(weights) / len(words) if words else 0.0,
+        "unknown": sum(not frequencies.of.get(word) for word in words) / len(words) if words else 0.0,
     }
     cosines = [hit.score for hit in lists["similarity"].hits] if "similarity" in lists else []
     if cosines:

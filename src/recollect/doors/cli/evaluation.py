@@ -205,6 +205,9 @@ def abstain(
     limit_queries: LimitQueries = None,
     out: Out = None,
     embedder: Embedder = None,
+    cross_lingual: Annotated[
+        bool, typer.Option("--cross-lingual", help="The embedder finds from one language to another.")
+    ] = False,
     seed: Seed = None,
     cache: Cache = None,
 ) -> None:
@@ -227,8 +230,9 @@ def abstain(
         for bench in _benches(run, stack, [*(data or []), *(more or []), *(test or [])], None, source):
             with run.progress(one_line(f"{bench.name}: {system.name}", 50)) as advance:
                 samples.append(calibrating.collect(bench, system, advance))
-    fits = calibrating.fits(samples[: len(fitted)], samples[len(fitted) :], sown)
-    document = results.abstain_document(fits, {"seed": sown, "limit_queries": limit_queries, "embedder": embedder})
+    fits = calibrating.fits(samples[: len(fitted)], samples[len(fitted) :], sown, cross_lingual=cross_lingual)
+    asked = {"seed": sown, "limit_queries": limit_queries, "embedder": embedder, "cross_lingual": cross_lingual}
+    document = results.abstain_document(fits, asked)
     _give(run, document, out)
     if not run.json:
         run.show(f"\n{document['toml']}")
