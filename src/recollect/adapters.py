@@ -59,8 +59,15 @@ def attach_vectors(store: Store, chosen: Settings) -> Store:
         return mirrored
 
 
-def open_embedder(chosen: Settings) -> tuple[Embedder | None, str]:
-    """The embedder, or the reason why there is none: a missing model costs meaning, never the memory itself."""
+def open_embedder(chosen: Settings, given: Embedder | str | None = None) -> tuple[Embedder | None, str]:
+    """The embedder, or the reason why there is none: a missing model costs meaning, never the memory itself.
+
+    One that the caller made is taken as it is, and its answers are checked.
+    """
+    if given is not None and not isinstance(given, str):
+        from recollect.encoders.own import OwnEmbedder
+
+        return OwnEmbedder(given), ""
     try:
         found = encoders.open_embedder(
             chosen.embedder, chosen.models, model=chosen.embedder_model, key=chosen.embedder_key
@@ -71,14 +78,12 @@ def open_embedder(chosen: Settings) -> tuple[Embedder | None, str]:
     return found, ""
 
 
-def own_embedder(given: Embedder) -> Embedder:
-    """An embedder that the caller made, its answers checked."""
-    from recollect.encoders.own import OwnEmbedder
+def open_reranker(chosen: Settings, given: Reranker | str | None = None) -> Reranker | None:
+    """The reranker of the settings, or the one that the caller made, its failures contained."""
+    if given is not None and not isinstance(given, str):
+        from recollect.encoders.own import OwnReranker
 
-    return OwnEmbedder(given)
-
-
-def open_reranker(chosen: Settings) -> Reranker | None:
+        return OwnReranker(given)
     try:
         return encoders.open_reranker(
             chosen.reranker,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,7 @@ from typing import Any
 
 from recollect import pipeline, profiles, recollection, upkeep, writing
 from recollect import settings as configuration
-from recollect.adapters import attach_vectors, open_embedder, open_extractor, open_reranker, open_store, own_embedder
+from recollect.adapters import attach_vectors, open_embedder, open_extractor, open_reranker, open_store
 from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import NotFound, StoreUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
@@ -26,6 +25,7 @@ from recollect.domain.question import Mode, SortBy, check_page, check_request, n
 from recollect.domain.recall import Expanded, Recall
 from recollect.identity import new_id
 from recollect.legs.running import Tools
+from recollect.pool import Pool
 from recollect.ports import MOST_LINKS, Embedder, EmbeddingProgress, Extractor, Finding, Reranker, Store, StoreStats
 from recollect.profiles import knobs
 from recollect.recollection import Recollection
@@ -42,8 +42,8 @@ Choice = str | None
 WORKERS = 8
 TOUCHES_AT_ONCE = 1000
 RECOLLECTION_DAYS = 30
-READER_SECONDS = 2.0
-"""A language model is not waited for when the engine is closed: what it was reading waits for the next time."""
+MODEL_SECONDS, READER_SECONDS = 10.0, 2.0
+"""How long models are waited for when the engine is closed: what a language model reads waits for the next time."""
 
 
 def open_engine(
@@ -75,9 +75,8 @@ def open_engine(
     )
     profiles.require(chosen.profile_names, chosen.profiles)
     # Models first: one that cannot be had must not leave a store open, or make a new one.
-    judge = reranker if reranker is not None and not isinstance(reranker, str) else open_reranker(chosen)
-    own = None if embedder is None or isinstance(embedder, str) else own_embedder(embedder)
-    meaning, note = open_embedder(chosen) if own is None else (own, "")
+    judge = open_reranker(chosen, reranker)
+    meaning, note = open_embedder(chosen, embedder)
     extractor = open_extractor(chosen)
     store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
     return Engine(store, chosen, meaning, judge, extractor, background=background and not read_only, note=note)
@@ -103,7 +102,7 @@ class Engine(AbstractContextManager["Engine"]):
         self.embedder = embedder
         self.extractor = extractor
         self.policy = writing.WritePolicy()
-        self._executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="recollect-leg")
+        self._executor = Pool(WORKERS, "recollect-leg", MODEL_SECONDS)
         self._tools = Tools(store, self._executor, embedder, reranker, patience_ms)
         self._touches: list[Touch] = []
         self._touching = threading.Lock()
@@ -420,7 +419,7 @@ class Engine(AbstractContextManager["Engine"]):
         try:
             self._flush_touches()
         finally:
-            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor.shutdown(cancel_futures=True)
             self.store.close()
 
     def __enter__(self) -> Engine:

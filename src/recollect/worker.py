@@ -53,7 +53,7 @@ class Worker:
             try:
                 more = self._step()
                 pause = IDLE_SECONDS
-            except Exception as error:  # upkeep must survive whatever a model or a disk does
+            except BaseException as error:  # upkeep must survive whatever a model or a disk does
                 log.warning("background work failed: %s", type(error).__name__)
                 more, pause = False, min(pause * 2, MAX_BACKOFF_SECONDS)
             if not more:

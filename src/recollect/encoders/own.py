@@ -1,17 +1,33 @@
-"""An embedder of the caller's own, its answers held to what every embedder's must be."""
+"""Models of the caller's own: their answers held to what every model's must be, their failures to what they concern."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
-from recollect.domain.errors import InvalidInput
+from recollect.domain.errors import InvalidInput, ModelUnavailable
 from recollect.encoders.vectors import unit_rows
 from recollect.encoders.wrapped import Wrapped
-from recollect.ports import Embedder, Matrix, Vector
+from recollect.ports import Embedder, Matrix, Reranker, Vector
 
 METHODS = ("count_tokens", "embed_documents", "embed_query")
+
+
+@contextmanager
+def contained() -> Generator[None]:
+    """What would end a thread or the program (SystemExit, a cancelled task) is a failure of the model that raised it.
+
+    Except in the main thread, where it may come from the outside: Ctrl-C, or the handler of a signal.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception) or threading.current_thread() is threading.main_thread():
+            raise
+        raise ModelUnavailable(f"the model of your own raised {type(error).__name__}") from error
 
 
 class OwnEmbedder(Wrapped):
@@ -28,14 +44,36 @@ class OwnEmbedder(Wrapped):
             raise InvalidInput(f"the embedder has no {', '.join(missing)}", hint, "embedder")
         super().__init__(inner)
 
+    def count_tokens(self, text: str) -> int:
+        with contained():
+            return super().count_tokens(text)
+
     def warm(self) -> None:
-        getattr(self._inner, "warm", lambda: None)()
+        with contained():
+            getattr(self._inner, "warm", lambda: None)()
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._unit(self._inner.embed_documents(texts), len(texts))
+        with contained():
+            return self._unit(self._inner.embed_documents(texts), len(texts))
 
     def embed_query(self, text: str) -> Vector:
-        return self._unit([self._inner.embed_query(text)], 1)[0]
+        with contained():
+            return self._unit([self._inner.embed_query(text)], 1)[0]
 
     def _unit(self, rows: object, count: int) -> Matrix:
         return unit_rows(np.asarray(rows, dtype=np.float64), count, self.dimension, self.id)
+
+
+class OwnReranker:
+    """Only its failures are looked at: fewer scores than texts are allowed."""
+
+    def __init__(self, inner: Reranker) -> None:
+        self._inner = inner
+
+    @property
+    def id(self) -> str:
+        return self._inner.id
+
+    def score(self, query: str, texts: Sequence[str], budget_ms: float | None = None) -> list[float]:
+        with contained():
+            return self._inner.score(query, texts, budget_ms)
