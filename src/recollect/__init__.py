@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.domain.errors import (
         Conflict,
         Corrupt,
+        DiskFull,
         InvalidInput,
         InvalidProfile,
         ModelUnavailable,
@@ -46,6 +47,7 @@ _HOMES = {
     "Engine": "recollect.engine",
     "Expanded": "recollect.domain.recall",
     "Fused": "recollect.domain.ranking",
+    "DiskFull": "recollect.domain.errors",
     "InvalidInput": "recollect.domain.errors",
     "InvalidProfile": "recollect.domain.errors",
     "Link": "recollect.domain.memory",
@@ -69,6 +71,7 @@ __all__ = [
     "Conflict",
     "Contribution",
     "Corrupt",
+    "DiskFull",
     "Draft",
     "Engine",
     "Expanded",

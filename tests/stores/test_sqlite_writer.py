@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -142,26 +140,6 @@ def test_a_full_disk_is_a_typed_error_and_keeps_what_was_there(tmp_path: Path) -
     assert [memory.id for memory in store.records.fetch(["before", "big", "after"])] == ["before", "after"]
     assert store.care.check() == []
     store.close()
-
-
-WITHOUT_ROOM = """
-import resource, sys
-from recollect.domain.errors import StoreUnavailable
-from recollect.stores.sqlite import open_sqlite
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # no file can grow, as on a full disk
-try:
-    open_sqlite(sys.argv[1]).records.fetch(["a"])
-except StoreUnavailable as error:
-    print(error.message)
-"""
-
-
-def test_a_disk_without_room_to_open_a_store_is_called_full(tmp_path: Path) -> None:
-    store = open_sqlite(tmp_path / "s.db")
-    put(store, note("a", "there already"))
-    store.close()
-    command = [sys.executable, "-c", WITHOUT_ROOM, str(tmp_path / "s.db")]
-    assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "the disk is full\n"
 
 
 def test_a_lock_held_too_long_is_a_typed_error(tmp_path: Path) -> None:

@@ -44,6 +44,10 @@ class StoreInUse(StoreUnavailable):
     """Another process, such as a daemon, holds what this work needs for itself."""
 
 
+class DiskFull(StoreUnavailable):
+    """There is no room left where the store is. What is there can still be read: `read_only` opens it without any."""
+
+
 class StoreTooNew(StoreUnavailable):
     """The file was written by a newer recollect; it is left untouched."""
 

@@ -133,11 +133,8 @@ class Session:
     @contextmanager
     def engine(self, *, embedder: str | None = None) -> Generator[Engine]:
         """The store, opened without background work: what a command starts it also finishes."""
-        from recollect.engine import open_engine
-
         is_new = not self.has_store
-        with self.told_of_daemon():
-            engine = open_engine(self.store, background=False, embedder=embedder)
+        with self.told_of_daemon(), self._opened(embedder) as engine:
             try:
                 if is_new:
                     self._announce()
@@ -146,6 +143,24 @@ class Session:
                 self._close(engine)
                 raise
             self._close(engine)
+
+    @contextmanager
+    def _opened(self, embedder: str | None) -> Generator[Engine]:
+        """The engine; on a full disk one that reads, so that a command that writes is told of the disk."""
+        from recollect.domain.errors import DiskFull, StoreUnavailable
+        from recollect.engine import open_engine
+
+        try:
+            engine = open_engine(self.store, background=False, embedder=embedder)
+        except DiskFull as full:
+            engine = open_engine(self.store, background=False, embedder=embedder, read_only=True)
+            self.note("the disk is full: what is there can be read, nothing can be written")
+            try:
+                yield engine
+            except StoreUnavailable:
+                raise full from None
+            return
+        yield engine
 
     @contextmanager
     def told_of_daemon(self) -> Generator[None]:

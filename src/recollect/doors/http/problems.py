@@ -69,6 +69,7 @@ ERRORS: Mapping[type[errors.RecollectError], Mapped] = {
     errors.InvalidInput: Mapped(422, "invalid-input"),
     errors.NotFound: Mapped(404, "not-found"),
     errors.Conflict: Mapped(409, "conflict"),
+    errors.DiskFull: Mapped(503, "store-unavailable", "the disk is full", "free some space where the store is"),
     errors.StoreUnavailable: Mapped(503, "store-unavailable", "the store cannot be used now", "try again shortly"),
     errors.Corrupt: Mapped(
         503, "corrupt", "stored data is damaged and is not given out", "run `recollect doctor` on this machine"

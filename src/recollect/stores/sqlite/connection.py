@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 import apsw
 
-from recollect.domain.errors import Corrupt, InvalidInput, RecollectError, StoreInUse, StoreUnavailable
+from recollect.domain.errors import Corrupt, DiskFull, InvalidInput, RecollectError, StoreInUse, StoreUnavailable
 from recollect.stores.refusals import cannot_be_made, half_a_character
 from recollect.stores.sqlite.derived import add_functions
 from recollect.stores.sqlite.sealed import unchanging
 
 PAGE_BYTES = 8192
 BUSY_MS = 10_000
+ALONE_MS = 1_000
 IDLE_READERS = 8
 WAL_PAGES = 1000
 CACHE = -32_000
@@ -81,10 +82,8 @@ def translate(error: apsw.Error | UnicodeError) -> RecollectError:
         return half_a_character()
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeError):
         return Corrupt("the store's file is damaged or is no recollect store", "run doctor, or restore a backup")
-    if isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
-        return StoreUnavailable(
-            "the disk is full", "free some space: even to read takes a little; what was being written was not kept"
-        )
+    if _is_full(error):
+        return DiskFull("the disk is full", "free some space; what was being written was not kept")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreInUse("the store stayed locked for too long", "try again, or end the other program")
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
@@ -94,6 +93,10 @@ def translate(error: apsw.Error | UnicodeError) -> RecollectError:
     if isinstance(error, apsw.TooBigError):
         return InvalidInput("a value is too large for the store", "split the memory into smaller ones")
     return StoreUnavailable(f"SQLite reports: {type(error).__name__}", "try again; if it stays, run doctor")
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
 
 
 @contextmanager
@@ -113,9 +116,12 @@ def set_pragma(connection: Connection, name: str, value: str | int, expected: st
         raise StoreUnavailable(f"SQLite kept {name}={found!r} instead of {value!r}", "use a local disk for the store")
 
 
-def connect(path: str, *, read_only: bool = False, create: bool = False, sealed: bool = False) -> Connection:
+def connect(
+    path: str, *, read_only: bool = False, create: bool = False, sealed: bool = False, alone: bool = False
+) -> Connection:
     """A hardened connection. WAL with synchronous=FULL: what was acknowledged survives a power cut."""
-    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    # Only a file that is open for writing can be locked, which is what being alone with it means.
+    flags = apsw.SQLITE_OPEN_READONLY if read_only and not alone else apsw.SQLITE_OPEN_READWRITE
     if create:
         flags |= apsw.SQLITE_OPEN_CREATE
     still = unchanging(path) if sealed else None
@@ -124,6 +130,8 @@ def connect(path: str, *, read_only: bool = False, create: bool = False, sealed:
         _harden(cast(apsw.Connection, connection))
         add_functions(connection)
         connection.set_busy_timeout(BUSY_MS)
+        if alone:
+            _be_alone(connection)
         if not read_only:
             in_memory = path == ":memory:"
             if create:
@@ -142,6 +150,17 @@ def connect(path: str, *, read_only: bool = False, create: bool = False, sealed:
         connection.close()
         raise
     return connection
+
+
+def _be_alone(connection: Connection) -> None:
+    """Read without room on the disk: who is alone with a file keeps the index of its log in memory, not in a file.
+
+    Where others have it open, SQLite refuses this; where nobody has, they wait until the connection closes. Nothing is
+    written, also not what the log holds into the file, as the last connection that closes would.
+    """
+    connection.set_busy_timeout(ALONE_MS)
+    cast(apsw.Connection, connection).config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    set_pragma(connection, "locking_mode", "EXCLUSIVE", "exclusive")
 
 
 def _harden(connection: apsw.Connection) -> None:
@@ -177,7 +196,8 @@ def _page(connection: Connection) -> int:
 class Readers:
     """A few read connections, lent one at a time; a reader never waits for the writer.
 
-    A store in memory has a single connection: `shared` is lent to everyone in turn, the writer included.
+    A store in memory has a single connection: `shared` is lent to everyone in turn, the writer included. So has a full
+    disk, for as long as a piece of work takes: others may want the file.
     """
 
     def __init__(self, path: str, *, read_only: bool, shared: Connection | None = None, sealed: bool = False) -> None:
@@ -185,6 +205,7 @@ class Readers:
         self._read_only = read_only
         self._sealed = sealed
         self._shared = shared
+        self._is_full = False
         self._lock = threading.RLock()
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
@@ -199,13 +220,14 @@ class Readers:
         """A connection for one piece of work, with SQLite's errors translated."""
         if os.getpid() != self._process:  # the locks of SQLite and of threads were left behind
             raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
-        if self._shared is not None:
-            with self._lock, translated():
-                self._require_open()
-                yield self._shared
-            return
         with translated():
-            connection = self._take()
+            connection = self._take() if self._shared is None else None
+            if connection is None:
+                with self._lock:
+                    self._require_open()
+                    with self._alone() if self._shared is None else nullcontext(self._shared) as only:
+                        yield only
+                return
             try:
                 yield connection
             finally:
@@ -222,18 +244,49 @@ class Readers:
                 if connection.in_transaction:  # SQLite ends it by itself where the disk fails
                     connection.execute("ROLLBACK")
 
-    def _take(self) -> Connection:
+    def _take(self) -> Connection | None:
+        """A connection of the pool; None where there is no room for one, and nothing is to be written."""
         with self._lock:
             self._require_open()
             if self._idle:
                 return self._idle.pop()
-        self.require_file()
-        connection = connect(self._path, read_only=self._read_only, sealed=self._sealed)
-        connection.execute(INSTANCES).fetchall()
-        if not self._read_only:
-            set_pragma(connection, "query_only", 1)
+        if self._is_full:
+            return None
+        try:
+            connection = self._connected()
+        except apsw.Error as error:
+            if not (self._read_only and _is_full(error)):
+                raise
+            self._is_full = True
+            return None
         with self._lock:
             self._open.add(connection)
+        return connection
+
+    @contextmanager
+    def _alone(self) -> Generator[Connection]:
+        """The only connection there is, also for what its borrower calls; an ordinary one where others came back."""
+        try:
+            connection = self._connected(alone=True)
+        except apsw.BusyError:
+            self._is_full = False
+            connection = self._connected()
+        with closing(connection) as self._shared:
+            try:
+                yield connection
+            finally:
+                self._shared = None
+
+    def _connected(self, *, alone: bool = False) -> Connection:
+        self.require_file()
+        connection = connect(self._path, read_only=self._read_only, sealed=self._sealed, alone=alone)
+        try:
+            connection.execute(INSTANCES).fetchall()
+            if alone or not self._read_only:
+                set_pragma(connection, "query_only", 1)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _give_back(self, connection: Connection) -> None:
