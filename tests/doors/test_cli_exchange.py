@@ -155,6 +155,61 @@ def test_one_source_of_several_that_cannot_be_read_keeps_the_others_not_out(cli:
     assert (told.code, "3 files: 2 skipped, 1 problem" in told.out, "b.json" in told.err) == (1, True, True)
 
 
+@pytest.mark.parametrize("damage", ["bits", "checksum", "cut", "password"])
+def test_a_damaged_archive_is_told_in_a_line_and_keeps_nobody_out(cli: Any, tmp_path: Path, damage: str) -> None:
+    message = {"uuid": "m1", "sender": "human", "text": "We sail at noon " * 40, "created_at": "2026-05-01T12:00:00Z"}
+    archive, note = tmp_path / "claude.zip", tmp_path / "a.md"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED if damage == "checksum" else zipfile.ZIP_DEFLATED) as file:
+        file.writestr("conversations.json", json.dumps([{"uuid": "c1", "chat_messages": [message]}]))
+    packed = bytearray(archive.read_bytes())
+    entry = packed.find(b"PK\x01\x02")
+    if damage == "password":
+        packed[entry + 8] |= 1
+        packed[6] |= 1
+    elif damage == "cut":
+        packed[entry + 20 : entry + 24] = (5).to_bytes(4, "little")
+    else:
+        packed[48:52] = b"\x07noo"  # no kind of block is called 3, and a text is no longer what was added up
+    archive.write_bytes(packed)
+    note.write_text("Emma lives in Leeds.")
+    alone = cli("import", str(archive), "-q")
+    assert (alone.code, alone.err.count("\n")) == (2, 1), alone.err
+    assert "claude.zip/conversations.json' cannot be read" in alone.err
+    both = cli("import", str(archive), str(note), "--json")
+    assert (both.code, both.document["added"], both.document["problem_count"]) == (1, 1, 1)
+    assert contents(cli) == {"Emma lives in Leeds."}
+
+
+def test_a_note_that_may_not_be_read_keeps_the_others_of_its_folder_not_out(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in (("a.md", "We sail at noon"), ("b.md", "of another user"), ("c.md", "Emma lives in Leeds.")):
+        (folder / name).write_text(text)
+    opened = Path.open
+
+    def open_own(path: Path, *mode: Any, **more: Any) -> Any:
+        if path.name == "b.md":  # rights do not stop the superuser, whom tests may run as
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *mode, **more)
+
+    monkeypatch.setattr(Path, "open", open_own)
+    ran = cli("import", str(folder))
+    assert (ran.code, "3 files: 2 added, 1 problem" in ran.out) == (0, True), ran.err
+    assert "b.md: 'b.md' cannot be read: Permission denied" in ran.err
+    assert contents(cli) == {"We sail at noon", "Emma lives in Leeds."}
+
+
+def test_a_folder_without_notes_keeps_the_sources_beside_it_not_out(cli: Any, tmp_path: Path) -> None:
+    note, folder = tmp_path / "a.md", tmp_path / "empty"
+    note.write_text("We sail at noon")
+    folder.mkdir()
+    ran = cli("import", str(folder), str(note), "--json")
+    assert (ran.code, ran.document["added"], ran.document["problem_count"]) == (1, 1, 1)
+    assert cli("import", str(folder)).code == 1
+
+
 def test_a_source_that_is_not_there_is_told_before_anything_is_read(cli: Any, tmp_path: Path) -> None:
     note = tmp_path / "a.md"
     note.write_text("We sail at noon")
@@ -208,5 +263,5 @@ def test_a_pipe_is_never_held_in_memory_whole(monkeypatch: pytest.MonkeyPatch) -
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (part.name, part.size, used < len(lines)) == ("standard input", len(lines), True)
-    with io.TextIOWrapper(cast(Any, part.raw)) as text:
+    with io.TextIOWrapper(cast(Any, part.open())) as text:
         assert text.seekable() and sum(1 for _ in text) == 3_000_000

@@ -7,17 +7,19 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, nullcontext
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
-from recollect.domain.errors import InvalidInput, NotFound
+from recollect.domain.errors import InvalidInput, NotFound, RecollectError
 from recollect.doors.cli import options
 from recollect.doors.cli.session import Session, current, flush, one_line
 from recollect.doors.cli.targets import free_target
@@ -32,6 +34,8 @@ ARCHIVED = ("conversations", "memories")
 COUNTS = ("added", "updated", "merged", "skipped", "redacted", "links", "problem_count")
 PROBLEMS_TOLD = 5
 MAX_FILES = 100_000
+UNREADABLE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError)
+"""No right to it, damage, and of an archive a password or a way of packing that is not known (RuntimeErrors)."""
 IN_MEMORY = 8 * 2**20
 """What comes through a pipe and is longer goes to a file that nobody else can see."""
 
@@ -62,7 +66,7 @@ class Part:
 
     name: str
     size: int
-    raw: io.BufferedIOBase
+    open: Callable[[], io.BufferedIOBase]
     origin: str = ""
     """Where the file is, if it is one that stays: notes there are changed when they have been edited."""
     converting: str = "pass it through `iconv -f ENCODING -t UTF-8 | recollect import -`"
@@ -99,7 +103,7 @@ def import_memories(
     scope = options.scope_of(namespace, project, session)
     for source in sources:
         _check_there(source)
-    failures: list[InvalidInput] = []
+    failures: list[RecollectError] = []
     with run.engine() as engine:
         reports = [
             (part.name, _read(run, engine, part, format, scope, failures))
@@ -119,14 +123,14 @@ def import_memories(
 
 
 def _read(
-    run: Session, engine: Engine, part: Part, format: str | None, scope: Any, failures: list[InvalidInput]
+    run: Session, engine: Engine, part: Part, format: str | None, scope: Any, failures: list[RecollectError]
 ) -> ImportReport:
     """What became of one text. One that cannot be read keeps the others not out; if it was named, it is a failure."""
     from recollect.importers import ImportReport
 
     try:
         return _imported(run, engine, part, format, scope)
-    except InvalidInput as error:
+    except (InvalidInput, NotFound) as error:
         if not part.found:
             failures.append(error)
         report = ImportReport("unknown")
@@ -139,10 +143,17 @@ def _imported(run: Session, engine: Engine, part: Part, format: str | None, scop
     from recollect.identity import new_id
     from recollect.importers import check_utf8, import_source
 
-    # utf-8-sig: a byte order mark is not part of the first word.
-    text = io.TextIOWrapper(cast(Any, part.raw), encoding="utf-8-sig", errors="replace", newline="")
-    with text, run.progress(one_line(part.name, 40), in_bytes=True) as advance:
-        check_utf8(part.raw, part.name, part.converting)
+    with ExitStack() as opened:
+        try:
+            raw = part.open()
+            # utf-8-sig: a byte order mark is not part of the first word.
+            text = io.TextIOWrapper(cast(Any, raw), encoding="utf-8-sig", errors="replace", newline="")
+            opened.enter_context(text)
+            check_utf8(raw, part.name, part.converting)  # all of it is read here, before anything is stored
+        except UNREADABLE as error:
+            reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
+            raise InvalidInput(f"{part.name!r} cannot be read: {reason}", "check it, or fetch it again") from error
+        advance = opened.enter_context(run.progress(one_line(part.name, 40), in_bytes=True))
         return import_source(
             engine.store,
             text,
@@ -154,7 +165,7 @@ def _imported(run: Session, engine: Engine, part: Part, format: str | None, scop
             scope=scope,
             origin=part.origin,
             changed=lambda id: recollection.forget(engine.settings.recollections, [id]),
-            progress=lambda _entries: advance(part.raw.tell(), part.size),
+            progress=lambda _entries: advance(raw.tell(), part.size),
         )
 
 
@@ -173,15 +184,15 @@ def _parts(source: str) -> Iterator[Part]:
             shutil.copyfileobj(pipe, kept)
         size = kept.tell()
         kept.seek(0)
-        yield Part("standard input" if source == "-" else source, size, cast(Any, kept))
+        yield Part("standard input" if source == "-" else source, size, lambda: cast(Any, kept))
         return
     if path.is_dir():
         files = sorted(one for one in path.rglob("*") if one.suffix.lower() in READABLE and _is_visible(one, path))
         if not files:
-            raise NotFound(f"there is nothing to read in {path}", f"it reads {', '.join(READABLE)}")
+            yield _refused(source, NotFound(f"there is nothing to read in {path}", f"it reads {', '.join(READABLE)}"))
         for one in files[:MAX_FILES]:
             yield _file(one, str(one.relative_to(path)), found=True)
-    elif zipfile.is_zipfile(path):
+    elif _is_archive(path):
         yield from _archived(path)
     else:
         yield _file(path, path.name)
@@ -190,7 +201,24 @@ def _parts(source: str) -> Iterator[Part]:
 def _file(path: Path, name: str, found: bool = False) -> Part:
     target = path.with_name(f"{path.stem}-utf8{path.suffix}")
     converting = f"convert it: `iconv -f ENCODING -t UTF-8 {quote(str(path))} > {quote(str(target))}`, and import that"
-    return Part(name, path.stat().st_size, path.open("rb"), str(path.resolve()), converting, found)
+    return Part(name, path.stat().st_size, lambda: path.open("rb"), str(path.resolve()), converting, found)
+
+
+def _refused(name: str, error: RecollectError) -> Part:
+    """What was named and holds nothing to read: told with the others, which are read all the same."""
+
+    def refuse() -> io.BufferedIOBase:
+        raise error
+
+    return Part(name, 0, refuse)
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        zipfile.ZipFile(path).close()
+    except UNREADABLE:  # no archive, or one that nobody may read, which is told when it is opened
+        return False
+    return True
 
 
 def _is_visible(file: Path, folder: Path) -> bool:
@@ -203,11 +231,12 @@ def _archived(path: Path) -> Iterator[Part]:
         files = [one for one in archive.infolist() if one.filename.endswith(".json")]
         wanted = [one for one in files if any(part.startswith(ARCHIVED) for part in Path(one.filename).parts)]
         if not wanted:
-            raise InvalidInput(f"{path} holds no conversations.json", "unpack it and import the files", "SOURCE")
+            error = InvalidInput(f"{path} holds no conversations.json", "unpack it and import the files", "SOURCE")
+            yield _refused(path.name, error)
         for one in wanted:
-            name, raw = f"{path.name}/{one.filename}", cast(Any, archive.open(one))
+            name, opening = f"{path.name}/{one.filename}", cast(Any, partial(archive.open, one))
             converting = "unpack it, convert the file (`iconv -f ENCODING -t UTF-8`) and import that"
-            yield Part(name, one.file_size, raw, converting=converting, found=len(wanted) > 1)
+            yield Part(name, one.file_size, opening, converting=converting, found=len(wanted) > 1)
 
 
 def _tell(run: Session, reports: list[tuple[str, ImportReport]], totals: dict[str, int]) -> None:

@@ -52,7 +52,7 @@ def page() -> str:
     ):
         described = build_app(Door(engine), "reference").openapi()
     limits = Limits()
-    slugs = ", ".join(f"`{mapped.slug}` ({mapped.status})" for mapped in ERRORS.values())
+    slugs = ", ".join(dict.fromkeys(f"`{mapped.slug}` ({mapped.status})" for mapped in ERRORS.values()))
     parts = [
         INTRODUCTION.format(
             slugs=slugs,
