@@ -6,7 +6,9 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from recollect.domain.errors import Corrupt
+import pytest
+
+from recollect.domain.errors import Corrupt, StoreUnavailable
 from tests.world import Counting, World, ids
 
 
@@ -103,3 +105,29 @@ def test_links_that_change_no_answer_are_not_read() -> None:
     world.store = replace(world.store, links=counting)  # type: ignore[arg-type]
     assert "old" not in ids(world.ask("balanced", "deploy by hand"))
     assert {link.type for asked, _ in counting.named("links") for link in links.links(*asked)} == {"supersedes"}
+
+
+@pytest.mark.parametrize("profile", ["balanced", "importance-prior", "retry-ladder", "live-weights", "token-budget"])
+@pytest.mark.parametrize("fails", ["all", "words of a store without a model"])
+def test_where_no_leg_that_stands_by_itself_could_answer_that_is_told(profile: str, fails: str) -> None:
+    """What only follows others finds nothing when they fail, and an empty answer would say that nothing is known."""
+    world = World()
+    world.remember("a", "deploy notes", degrees=0)
+
+    class Broken:
+        def __init__(self, port: Any, broken: str) -> None:
+            self._port, self._broken = port, broken
+
+        def __getattr__(self, name: str) -> Any:
+            if name == self._broken:
+                raise StoreUnavailable("the disk is gone")
+            return getattr(self._port, name)
+
+    broken: dict[str, Any] = {"text": Broken(world.store.text, "match")}
+    if fails == "all":
+        broken["vectors"] = Broken(world.store.vectors, "search")
+    else:
+        world.embedder = None
+    world.store = replace(world.store, **broken)
+    with pytest.raises(StoreUnavailable, match="the disk is gone"):
+        world.ask(profile, "deploy", options={"legs.lexical.weight": 1.0} if profile == "live-weights" else {})

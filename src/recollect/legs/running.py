@@ -168,7 +168,12 @@ def run_legs(
         anchors = _anchors(profile, found)
         for spec in later:
             _second_wave(spec, question, anchors, found, ahead, tools.store, journal)
-    if journal.failures and not any(step.error is None and step.skipped is None for step in journal.legs.values()):
+    # What only follows the others has no say here: it finds nothing where they fail, and that would pass for an answer.
+    steps = [journal.legs[spec.name] for spec in wanted if spec.kind not in SECOND_WAVE]
+    answered = any(step.error is None and step.skipped is None for step in steps) or any(
+        one.hits for one in found.values()
+    )
+    if journal.failures and not answered:
         raise _typed(journal.failures[0])
     return found, vector, ahead
 
