@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -177,6 +178,20 @@ def test_a_disk_that_is_full_gets_one_line(args: str, home: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
     assert (b"make room" in done.stderr) is args.startswith("list")
+
+
+def test_a_standard_input_that_is_closed_is_at_its_end(home: Path) -> None:
+    """Commands that would ask, or read, run under cron and services too."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = " ".join(map(shlex.quote, (sys.executable, "-m", "recollect", "--json", *arguments)))
+        return subprocess.run(["sh", "-c", f"{words} <&-"], capture_output=True, text=True, check=False)
+
+    id = json.loads(run("remember", "We sail at noon").stdout)["id"]
+    assert json.loads(run("remember", "-").stdout)["receipts"] == []
+    assert "no known format" in json.loads(run("import", "-").stdout)["error"]["message"]
+    forgotten = run("forget", id)
+    assert (forgotten.returncode, json.loads(forgotten.stdout)["forgotten"]) == (0, 1), forgotten.stderr
 
 
 def test_a_standard_output_that_is_closed_is_no_failure(home: Path) -> None:

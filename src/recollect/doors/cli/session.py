@@ -303,7 +303,12 @@ def one_line(text: str, length: int = 0) -> str:
 
 
 def tolerate_poor_terminals() -> None:
-    """A terminal that cannot show a character gets a question mark, and a closed stream takes in what nobody reads."""
+    """A terminal that cannot show a character gets a question mark, and a closed stream takes in what nobody reads.
+
+    One that was closed for reading (cron, a service) is at its end.
+    """
+    if cast(Any, sys.stdin) is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 (for the whole run)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 (for the whole run)
