@@ -194,12 +194,12 @@ class Engine(AbstractContextManager["Engine"]):
         """A pinned memory neither decays nor is merged away."""
         return self.update(id, pinned=pinned)
 
-    def forget(self, *ids: str) -> int:
+    def forget(self, *ids: str, version: int | None = None) -> int:
         """Delete without remnants, with what was merged into them; tombstones keep the texts from coming back.
 
-        All or none (NotFound). Tells how many memories are gone.
+        All or none (NotFound). Tells how many memories are gone. `version`: of one memory alone, as for `update`.
         """
-        gone = writing.forget(self.store, ids)
+        gone = writing.forget(self.store, ids, version)
         recollection.forget(self.settings.recollections, gone)
         return len(gone)
 

@@ -218,6 +218,17 @@ def test_erasing_the_unknown_is_not_found(store: Store) -> None:
     assert store.care.stats().tombstones == 0
 
 
+def test_erasing_what_has_changed_since_it_was_read_is_a_conflict(store: Store) -> None:
+    put(store, note("m", "text"))
+    store.records.write([Put(note("m", "other text"), expected_version=1)])
+    with pytest.raises(Conflict, match="version 2, not 1") as refused:
+        store.records.write([Erase("m", expected_version=1)])
+    assert refused.value.existing_id == "m"
+    assert [one.content for one in store.records.fetch(["m"])] == ["other text"]
+    store.records.write([Erase("m", expected_version=2)])
+    assert store.records.fetch(["m"]) == []
+
+
 def test_an_erased_memory_is_nowhere(store: Store) -> None:
     put(store, note("m", "text", key="k", project="p", session="s"))
     store.records.write([Erase("m")])

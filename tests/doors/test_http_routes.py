@@ -179,6 +179,17 @@ def test_a_patch_with_an_old_etag_changes_nothing(client: TestClient) -> None:
     assert client.patch(f"/v1/memories/{id}", json={"pinned": False}, headers={"If-Match": "*"}).status_code == 200
 
 
+def test_a_delete_with_an_old_etag_deletes_nothing(client: TestClient) -> None:
+    id = remember(client, "The limit is 10")
+    etag = client.get(f"/v1/memories/{id}").headers["etag"]
+    changed = client.patch(f"/v1/memories/{id}", json={"content": "The limit is 20"}).headers["etag"]
+    for useless in (etag, f"W/{changed}", "nonsense"):
+        problem(client.delete(f"/v1/memories/{id}", headers={"If-Match": useless}), 412, "outdated")
+    assert client.get(f"/v1/memories/{id}").json()["content"] == "The limit is 20"
+    assert client.delete(f"/v1/memories/{id}", headers={"If-Match": f"{etag}, {changed}"}).status_code == 204
+    problem(client.delete(f"/v1/memories/{id}", headers={"If-Match": changed}), 404, "not-found")
+
+
 def test_a_patch_changes_what_it_names_and_nothing_else(client: TestClient) -> None:
     id = remember(client, "A fact", key="k", tags=["x"], scope={"project": "p"})
     before = client.get(f"/v1/memories/{id}").json()

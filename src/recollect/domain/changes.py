@@ -45,11 +45,13 @@ class Put:
 class Erase:
     """Remove a memory with no remnants; a tombstone keeps the same text from coming back by import or capture.
 
-    Its links and vectors go with it. The tombstone binds the memory's namespace. An unknown id is NotFound.
+    Its links and vectors go with it. The tombstone binds the memory's namespace. An unknown id is NotFound, and a
+    memory that is not at the expected version a Conflict.
     """
 
     id: str
     tombstone: bool = True
+    expected_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.domain.changes import Put
+from recollect.domain.changes import Erase, Put
 from recollect.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from recollect.domain.memory import Link, Memory
 from recollect.ports import Embedded, Matrix
@@ -38,12 +38,19 @@ def check_version(change: Put, held: tuple[str, int] | None) -> None:
         return
     if held is None or held[0] != change.memory.scope.namespace:
         raise NotFound(f"no memory {id} to replace", "it may have been forgotten; write it as a new memory")
-    if held[1] != change.expected_version:
-        raise Conflict(
-            f"memory {id} is at version {held[1]}, not {change.expected_version}",
-            "read it again and repeat the change",
-            existing_id=id,
-        )
+    _check_current(id, held[1], change.expected_version)
+
+
+def check_erased(change: Erase, version: int) -> None:
+    """What is erased as it was read must not have changed since; `version` is what is there now."""
+    if change.expected_version is not None:
+        _check_current(change.id, version, change.expected_version)
+
+
+def _check_current(id: str, version: int, expected: int) -> None:
+    if version != expected:
+        message = f"memory {id} is at version {version}, not {expected}"
+        raise Conflict(message, "read it again and repeat the change", existing_id=id)
 
 
 def check_key(memory: Memory, holder: str | None) -> None:

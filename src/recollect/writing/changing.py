@@ -53,15 +53,17 @@ def update(
     return changed
 
 
-def forget(store: Store, ids: Sequence[str]) -> list[str]:
+def forget(store: Store, ids: Sequence[str], version: int | None = None) -> list[str]:
     """Erase these memories and what was merged into them, all or none (NotFound); tells the ids of what is gone.
 
     Their texts do not come back by import or capture. A version that says something else was not asked for: it stays,
-    behind whatever else supersedes it.
+    behind whatever else supersedes it. `version` is that of the one memory as it was read (Conflict if it has changed).
     """
     if not all(isinstance(id, str) for id in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("an id is a text", "forget(a, b), or forget(*ids) for a list", "ids")
     wanted = list(dict.fromkeys(ids))
+    if version is not None and len(wanted) != 1:
+        raise InvalidInput("a version belongs to one memory", "forget the others in calls of their own", "version")
     if len(wanted) > MAX_IDS:
         raise InvalidInput(f"{len(wanted)} ids are more than {MAX_IDS}", "forget them in several calls", "ids")
     if not wanted:
@@ -73,7 +75,8 @@ def forget(store: Store, ids: Sequence[str]) -> list[str]:
             bridges = _bridges(store.links, wanted)
         except Corrupt:  # what is damaged can be forgotten too
             pass
-    store.records.write([*bridges, *(Erase(id) for id in wanted)])
+    versions = {} if version is None else {ids[0]: version}
+    store.records.write([*bridges, *(Erase(id, expected_version=versions.get(id)) for id in wanted)])
     return wanted
 
 

@@ -35,7 +35,7 @@ curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
   {waiting} waiting (429 with `Retry-After`), {deadline:g} seconds for each (503 with `Retry-After`). ask and
   consolidate have a lane of their own, so that they hold nobody up.
 - **Writes**: `Idempotency-Key` makes a repeated POST of memories harmless; `If-Match` with the `ETag` of a GET makes a
-  PATCH safe against others (412).
+  PATCH or DELETE safe against others (412).
 - **Ids** in a path are percent-encoded, `/` as `%2F`: an import may bring ids of any characters, up to 256 bytes. Where
   a client or a proxy resolves `.` and `..` by itself, memories of just these names are out of its reach.
 - **Several processes** may use one store: daemons, command lines, libraries. One home has one daemon.

@@ -116,6 +116,7 @@ def _erase(change: Erase, contents: Contents) -> None:
     row = contents.rows.get(change.id)
     if row is None:
         raise refusals.nothing_to_forget(change.id)
+    refusals.check_erased(change, row.memory.version)
     contents.renew_followers(row.memory)
     contents.drop_vectors(change.id)
     del contents.rows[change.id]

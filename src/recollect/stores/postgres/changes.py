@@ -156,6 +156,7 @@ def _erase(change: Erase, writing: Writing) -> None:
     if stored is None:
         raise refusals.nothing_to_forget(change.id)
     number, memory = stored
+    refusals.check_erased(change, memory.version)
     namespace = memory.scope.namespace
     writing.count(memory, writing.tokens.text(memory.content, memory.tags), -1)
     renew_followers(namespace, [number], writing)

@@ -8,7 +8,15 @@ from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetS
 from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
 from recollect.stores.checksums import link_checksum
-from recollect.stores.refusals import buried, check_key, check_text, check_version, loose_link, nothing_to_forget
+from recollect.stores.refusals import (
+    buried,
+    check_erased,
+    check_key,
+    check_text,
+    check_version,
+    loose_link,
+    nothing_to_forget,
+)
 from recollect.stores.rows import (
     SOURCE,
     dump_json,
@@ -174,10 +182,11 @@ def _unindex(row: int, content: str, namespace: str, writing: Writing) -> frozen
 
 def _erase(change: Erase, writing: Writing) -> None:
     connection = writing.connection
-    found = one(connection, "SELECT row, namespace, content FROM memories WHERE id = ?", (change.id,))
+    found = one(connection, "SELECT row, namespace, content, version FROM memories WHERE id = ?", (change.id,))
     if found is None:
         raise nothing_to_forget(change.id)
-    row, namespace, content = found
+    row, namespace, content, version = found
+    check_erased(change, version)
     renew_followers(writing, row)
     drop_vectors(writing, row)
     words = _unindex(row, content, namespace, writing)

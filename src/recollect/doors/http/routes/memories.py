@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
@@ -36,6 +37,7 @@ from recollect.doors.http.shapes import (
 
 router = APIRouter(tags=["memories"])
 
+T = TypeVar("T")
 MemoryId = Annotated[str, Path(min_length=1, max_length=256, description="Percent-encoded, `/` too.")]
 IdempotencyKey = Annotated[
     str | None, Header(max_length=240, description="A repeated write with the same key changes nothing.")
@@ -109,16 +111,21 @@ async def read_memory(call: AtDoor, id: MemoryId, query: Annotated[ExpandQuery, 
 @route(router, "PATCH", "/v1/memories/{id}", {200: MemoryAnswer})
 async def change_memory(call: AtDoor, id: MemoryId, body: MemoryPatch, if_match: IfMatch = None) -> Response:
     """Change fields of a memory. With If-Match only if nobody changed it since it was read (412 otherwise)."""
-    memory = await call.run(lambda: _update(call, id, body, if_match))
+    memory = await call.run(
+        lambda: _as_read(call, id, if_match, lambda version: call.engine.update(id, version=version, **body.changes()))
+    )
     call.door.metrics.wrote("updated")
     call.door.events.publish("updated", id=memory.id, version=memory.version)
     return reply(wire.memory_to_dict(memory), headers=_etag(memory))
 
 
 @route(router, "DELETE", "/v1/memories/{id}", {204: None})
-async def forget_memory(call: AtDoor, id: MemoryId) -> Response:
-    """Delete without remnants, with what was merged into it. The texts do not come back by import or capture."""
-    await call.run(lambda: call.engine.forget(id))
+async def forget_memory(call: AtDoor, id: MemoryId, if_match: IfMatch = None) -> Response:
+    """Delete without remnants, with what was merged into it. The texts do not come back by import or capture.
+
+    With If-Match only if nobody changed it since it was read (412 otherwise).
+    """
+    await call.run(lambda: _as_read(call, id, if_match, lambda version: call.engine.forget(id, version=version)))
     call.door.metrics.wrote("forgotten")
     call.door.events.publish("forgotten", id=id)
     return Response(status_code=204)
@@ -148,14 +155,15 @@ def _check(draft: writing.Draft, place: int, policy: writing.WritePolicy) -> Non
         raise InvalidInput(f"{where}: {error.message}", error.hint, f"{where}.{error.field}") from error
 
 
-def _update(call: Call, id: str, body: MemoryPatch, if_match: str | None) -> Memory:
+def _as_read(call: Call, id: str, if_match: str | None, change: Callable[[int | None], T]) -> T:
+    """Change a memory, if it still is one of those that an If-Match names."""
     if if_match is None or if_match.strip() == "*":
-        return call.engine.update(id, **body.changes())
+        return change(None)
     version = call.engine.get(id).version
     if version not in _versions(if_match):
         raise _outdated()
     try:
-        return call.engine.update(id, version=version, **body.changes())
+        return change(version)
     except Conflict as conflict:
         if conflict.existing_id == id:
             raise _outdated() from None
