@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -197,6 +198,35 @@ def test_a_daemon_that_is_gone_or_talks_nonsense_is_silently_done_without(tmp_pa
         ran = run(home, "boat", "--json")
         assert (ran.returncode, ran.stderr) == (0, "")
         assert [hit["content"] for hit in json.loads(ran.stdout)["hits"]] == ["The boat is red"]
+
+
+IMPATIENT = """
+import sys
+from recollect.doors.cli import routing
+routing.PATIENCE_SECONDS = 0.5
+sys.argv = ["recollect", "recall", "boat", "--json"]
+from recollect.__main__ import main
+main()
+"""
+
+
+def test_a_daemon_that_does_not_answer_is_waited_for_once() -> None:
+    """It may be stopped, or too busy: the shortcut and the ordinary command are one command to who waits."""
+    with tempfile.TemporaryDirectory(prefix="rc-") as folder, socket.socket(socket.AF_UNIX) as silent:
+        home = Path(folder) / "h"
+        with daemon(home, **BASE) as one:
+            one.ask("POST", "/v1/memories", {"content": "The boat is red"})
+            written = json.loads((home / "daemon.json").read_text())
+        silent.bind(written["socket"])
+        silent.listen(8)
+        silent.setblocking(False)
+        (home / "daemon.json").write_text(json.dumps({**written, "pid": os.getpid()}))
+        environment = {**os.environ, **BASE, "RECOLLECT_HOME": str(home)}
+        ran = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, env=environment, check=False)
+        assert [hit["content"] for hit in json.loads(ran.stdout)["hits"]] == ["The boat is red"]
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_an_answer_is_read_back_as_it_was_written(running: tuple[Path, Daemon]) -> None:

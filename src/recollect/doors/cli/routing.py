@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 10.0
 
+_silent: set[str] = set()
+"""Homes whose daemon let this process wait in vain. Who waits for a command waits for that once: the shortcut asks
+first, and the ordinary command after it."""
+
 
 class Daemon:
     """The daemon of a home, for as long as one command lasts."""
@@ -46,14 +50,16 @@ class Daemon:
     def _answer(self, path: str, document: dict[str, Any] | None) -> dict[str, Any] | None:
         try:
             return asking.ask(self._home, path, document, Deadline(PATIENCE_SECONDS))
-        except (asking.NotRunning, asking.NoAnswer, TypeError, UnicodeError):
+        except (asking.NotRunning, asking.NoAnswer, TypeError, UnicodeError) as error:
+            if isinstance(error, asking.NoAnswer) and not isinstance(error, asking.Refused):
+                _silent.add(self._home)
             return None
 
 
 def daemon_for(chosen: Settings) -> Daemon | None:
     """The daemon that would answer as this process would; None where there is none."""
     written = read_document(f"{chosen.home}/daemon.json")
-    if chosen.store == ":memory:":
+    if chosen.store == ":memory:" or str(chosen.home) in _silent:
         return None
     same = written.get("version") == __version__ and written.get("serves") == fingerprint(chosen)
     return Daemon(chosen) if same else None
