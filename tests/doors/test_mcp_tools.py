@@ -197,6 +197,18 @@ def test_long_texts_are_cut_in_lists_and_whole_when_expanded(engine: Engine) -> 
     visit(build_server(engine), work)
 
 
+def test_a_search_shows_a_piece_of_a_long_text(engine: Engine) -> None:
+    """The text is what a model reads: one endless memory must not fill its context."""
+    engine.remember("Nothing happens here. " * 20_000 + "The walrus sleeps in the attic. " + "And so on. " * 20_000)
+
+    async def work(at: Visit) -> None:
+        for query in ("walrus attic", "happens nothing"):
+            shown = await at.text("memory_search", query=query)
+            assert "…" in shown and len(shown) < views.SHOWN_CHARACTERS + 1000
+
+    visit(build_server(engine), work)
+
+
 def test_a_very_long_text_is_sent_once_and_page_by_page(engine: Engine) -> None:
     text = "".join(f"line {number} of the story\n" for number in range(3000))
     stored = engine.remember(text)

@@ -87,7 +87,7 @@ class Reading:
         if not explain:
             document["hits"] = [{name: hit[name] for name in hit if name not in REASONS} for hit in document["hits"]]
             del document["dropped"], document["trace"]
-        return views.result(document, _told(answer, views.fenced_recall(answer)))
+        return views.result(document, _told(answer, views.fenced_recall(views.brief_recall(answer))))
 
     def memory_recall(
         self,

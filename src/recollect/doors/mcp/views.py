@@ -65,6 +65,16 @@ def fenced_recall(answer: Recall) -> str:
     return _fenced(answer.hits)
 
 
+def brief_recall(answer: Recall) -> Recall:
+    """The recall with long texts cut, to where they match if that is known: nobody said how much may be shown."""
+    return replace(answer, hits=tuple(_excerpt(hit) for hit in answer))
+
+
+def _excerpt(hit: RecallHit) -> RecallHit:
+    text = hit.memory.content if hit.excerpt is None else hit.excerpt
+    return replace(hit, excerpt=snippet(text, SHOWN_CHARACTERS, len, hit.passage))
+
+
 def within_budget(answer: Recall, budget_tokens: int) -> Recall:
     """The hits whose lines fit a token budget, frame, dates and ids included, whatever the profile counted.
 
