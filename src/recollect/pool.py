@@ -15,6 +15,8 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
+from recollect.domain.errors import StoreUnavailable
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Tasks = SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
@@ -39,7 +41,7 @@ class Pool(Executor):
         future = Future[T]()
         with self._lock:
             if not self._end.alive:
-                raise RuntimeError("the pool is closed")
+                raise StoreUnavailable("the store is closed", "open it again")
             self._tasks.put((future, lambda: fn(*args, **kwargs)))
             if not self._idle.acquire(blocking=False) and len(self._threads) < self._most:
                 name = f"{self._name}_{len(self._threads)}"
