@@ -307,6 +307,15 @@ def test_doubles_do_not_use_up_the_bounds() -> None:
 
 
 @pytest.mark.covers("ladder.dsl")
+def test_a_word_in_another_case_is_the_same_word_in_every_branch() -> None:
+    words = [f"word{number}" for number in range(MAX_WORDS)]
+    again = [f"{word.upper()} AND x" for word in words]
+    twice = " OR ".join([*(f"{word} AND {words[0]}" for word in words[1:]), *again])
+    assert unparse(ask("(disk AND Wal) OR (log AND WAL)").query) == "disk AND Wal OR log AND Wal"
+    assert len(set(units(ask(twice).query))) == MAX_WORDS, "no more units than a store takes"
+
+
+@pytest.mark.covers("ladder.dsl")
 def test_long_queries_are_read_up_to_a_bound() -> None:
     question = ask("start " + "x" * 3 + " " * MAX_CHARACTERS + "end")
     assert unparse(question.query) == "start OR xxx"

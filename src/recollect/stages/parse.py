@@ -342,7 +342,8 @@ class _Budget:
     words_left: int = MAX_WORDS
     prefixes_left: int = MAX_PREFIXES
     cut: bool = False
-    seen: set[object] = field(default_factory=set[object])
+    seen: dict[object, Unit] = field(default_factory=dict[object, Unit])
+    """Words and prefixes that were counted, in the case in which they came first."""
 
     def read(self, lexemes: list[Lexeme], aliases: Sequence[tuple[str, str]]) -> Node | None:
         """The tree of a whole query, then its aliases with what is left of the budget."""
@@ -410,12 +411,12 @@ class _Budget:
             else:
                 self.cut = True
                 unit = Term(text)
-        # A word that was counted before costs nothing more.
-        if _sameness(unit) in self.seen:
-            return unit
+        # A word that was counted before costs nothing more, and is the same one: in another case it would be another.
+        if known := self.seen.get(_sameness(unit)):
+            return known
         if not self._fitting((text,)):
             return None
-        self.seen.add(_sameness(unit))
+        self.seen[_sameness(unit)] = unit
         return unit
 
     def _fitting(self, words: tuple[str, ...], letters_each: int = SPELT_PIECE) -> tuple[str, ...]:
@@ -439,7 +440,8 @@ class _Budget:
         if not aliases:
             return node
         if isinstance(node, Term):
-            return join("or", [one for one in expand(node, aliases) if one == node or self._affords(one)]) or node
+            others = [self.seen.get(_sameness(one), one) for one in expand(node, aliases)]
+            return join("or", [one for one in others if one == node or self._affords(one)]) or node
         if isinstance(node, Not):
             return Not(self._with_aliases(node.keep, aliases), node.drop)
         if isinstance(node, And | Or):
