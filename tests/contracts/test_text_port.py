@@ -293,6 +293,18 @@ def test_the_best_are_among_the_candidates_however_small_the_limit(store: Store,
                 assert len(candidates) == len(set(candidates))
 
 
+@pytest.mark.covers("two-stage.bm25")
+def test_a_question_may_have_very_many_words(store: Store, text: TextIndex) -> None:
+    """Every one of them counts, also the last."""
+    words = [f"word{number}" for number in range(254)]
+    memories = fill(store, [" ".join(words[start : start + 1 + start % 7]) for start in range(0, 254, 3)])
+    query = Or((*map(Term, words), Term("never"), Term("read-only")))
+    found = text.match(query, ALL, 200)
+    expected = Bare(memories).scores(fts5(query))
+    assert len(expected) == len(memories)
+    assert bm25(found, (1.0, 1.0)) == pytest.approx(expected, abs=1e-9, rel=0)
+
+
 def test_the_index_follows_every_change(store: Store, text: TextIndex) -> None:
     memories = fill(store, ["alpha beta", "alpha", "alpha alpha gamma"])
     changed = [note("m000", "delta", tags=("alpha", "new")), note("m001", "alpha", type="decision")]

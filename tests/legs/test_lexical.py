@@ -6,9 +6,13 @@ from math import log
 
 import pytest
 
+from recollect.domain.changes import Put
+from recollect.domain.memory import Memory
 from recollect.legs.found import depth
 from recollect.legs.lexical import lexical
 from recollect.ports import TextIndex
+from recollect.stages.parse import MAX_WORDS
+from recollect.stores.sqlite import open_sqlite
 from tests.stages.asking import ask
 from tests.world import World
 
@@ -56,6 +60,15 @@ def test_memories_with_all_words_stand_above_those_with_any_and_once(index: Text
     found = lexical(index, ask("red boat"), match="all-then-any")
     assert [hit.id for hit in found.hits] == ["boat", "mill", "ship"]
     assert [hit.id for hit in lexical(index, ask("red boat"), match="all-then-any", limit=2).hits] == ["boat", "mill"]
+
+
+def test_of_very_many_words_any_is_asked_at_once() -> None:
+    store = open_sqlite(":memory:")
+    store.records.write([Put(Memory("few", "word7 word8")), Put(Memory("many", "word97 word98 word99"))])
+    assert store.text is not None
+    question = ask(" ".join(f"word{number}" for number in range(MAX_WORDS + 36)))
+    assert [hit.id for hit in lexical(store.text, question, match="all-then-any").hits] == ["many", "few"]
+    store.close()
 
 
 def test_a_leg_looks_as_deep_as_its_limit_and_as_the_question_needs() -> None:

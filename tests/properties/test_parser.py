@@ -17,7 +17,7 @@ from recollect.domain.question import Filter, Question
 from recollect.stages.cleaning import clean
 from recollect.stages.intent import intents
 from recollect.stages.ladder import RUNGS, Lexicon, fuzzy_words, rare_candidates
-from recollect.stages.parse import MAX_PREFIXES, MAX_WORDS, parse, unparse
+from recollect.stages.parse import MAX_PREFIXES, MAX_TERMS, MAX_WORDS, parse, unparse
 from recollect.stages.temporal import window
 
 pytestmark = pytest.mark.covers("ladder.dsl")
@@ -98,7 +98,7 @@ def check_shape(question: Question) -> None:
     if question.query is None:
         return
     found = all_units(question.query)
-    assert len(set(found)) <= MAX_WORDS
+    assert len(set(found)) <= (MAX_TERMS if question.bare else MAX_WORDS)
     assert len({unit for unit in found if isinstance(unit, Prefix)}) <= MAX_PREFIXES
     for unit in found:
         written = unit.words if isinstance(unit, Phrase) else (unit.text,)
@@ -155,7 +155,7 @@ def test_rungs_never_fail_and_stay_within_bounds(text: str) -> None:
     )
     for rung in RUNGS.values():
         node = rung(question, lexicon)
-        assert node is None or 0 < len(units(node)) <= MAX_WORDS
+        assert node is None or 0 < len(units(node)) <= (MAX_TERMS if node is question.query else MAX_WORDS)
 
 
 @pytest.mark.covers("ladder.temporal", "ladder.intent")

@@ -10,7 +10,7 @@ from asking import NOW, ask
 from recollect.domain.query import And, Not, Or, Phrase, Prefix, Term, units
 from recollect.domain.question import Filter
 from recollect.domain.scripts import letters
-from recollect.stages.parse import MAX_CHARACTERS, MAX_PREFIXES, MAX_WORDS, unparse
+from recollect.stages.parse import MAX_CHARACTERS, MAX_PREFIXES, MAX_TERMS, MAX_WORDS, unparse
 
 GRAMMAR = {
     # text: canonical text, under the default operator OR
@@ -293,12 +293,32 @@ def test_an_alias_is_words_whatever_it_holds() -> None:
 
 
 @pytest.mark.covers("ladder.dsl")
-def test_prose_beyond_the_bounds_keeps_its_first_words_and_says_so() -> None:
-    prose = " ".join(f"the word{number} of" for number in range(100))
-    question = ask(prose)
-    assert unparse(question.query) == " OR ".join(f"word{number}" for number in range(MAX_WORDS))
-    assert any("64" in note for note in question.notes)
-    assert ask("wal log").notes == ()
+def test_a_long_question_is_searched_for_up_to_a_bound_and_says_so() -> None:
+    words = [f"word{number}" for number in range(MAX_TERMS + 10)]
+    question = ask(" ".join(f"the {word} of" for word in words))
+    assert unparse(question.query) == " OR ".join(words[:MAX_TERMS])
+    assert question.cut and any(f"first {MAX_TERMS} words" in note for note in question.notes)
+    whole = ask(" ".join(words[:MAX_TERMS]))
+    assert not whole.cut and whole.notes == ()
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize("made", ["{} OR x", '"{}"', "{} -x", "(x AND {})"], ids=["or", "quotes", "minus", "and"])
+def test_whatever_is_joined_otherwise_keeps_the_smaller_bound(made: str) -> None:
+    joined = made.format(" AND ".join(f"word{number}" for number in range(100)))
+    question = ask(joined)
+    assert sum(len(unit.words) if isinstance(unit, Phrase) else 1 for unit in units(question.query)) <= MAX_WORDS
+    assert any(f"first {MAX_WORDS} words" in note for note in question.notes)
+    every = ask(" ".join(f"word{number}" for number in range(100)), default="and")
+    assert len(units(every.query)) == MAX_WORDS, "all of many words are no alternatives"
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_of_a_long_question_only_so_many_words_may_be_compounds() -> None:
+    made = " ".join(f"word{number} left{number}-right{number}" for number in range(60))
+    found = [unit.text for unit in units(ask(made).query) if isinstance(unit, Term)]
+    assert [one for one in found if "-" not in one] == [f"word{number}" for number in range(60)]
+    assert sum("-" in one for one in found) == MAX_WORDS // 2
 
 
 @pytest.mark.covers("ladder.dsl")

@@ -359,6 +359,7 @@ def crowd(count: int) -> list[Memory]:
 LARGE: list[tuple[Node, bool]] = [
     (Or(tuple(map(Term, WORDS))), False),
     (Or((Term("alpha"), Term("theta"), Term("eta"), Term("zeta"))), False),
+    (Or((*map(Term, WORDS), Term("eta-theta"), Term("never"))), False),
     (And((Term("alpha"), Term("eta"))), True),
     (Phrase(("alpha", "beta")), True),
     (And((Phrase(("alpha", "beta")), Term("gamma"))), True),
@@ -368,11 +369,12 @@ LARGE: list[tuple[Node, bool]] = [
 ]
 
 
+@pytest.mark.parametrize("most_finders", [finding.MOST_FINDERS, 6])
 def test_in_a_large_index_the_best_are_still_among_the_candidates(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, most_finders: int
 ) -> None:
     small = {"LARGE_INDEX": 10, "FOUND_POSTINGS": 60, "FOUND_SHARE": 0.0, "CANDIDATES": 120, "ALONE_POSTINGS": 30}
-    for name, value in small.items():
+    for name, value in {**small, "MOST_FINDERS": most_finders}.items():
         monkeypatch.setattr(finding, name, value)
     oracle = open_memory()
     memories = crowd(600)
@@ -389,6 +391,22 @@ def test_in_a_large_index_the_best_are_still_among_the_candidates(
             best = ranked(expected)[:10]
             assert set(best[:5]) <= set(got.ids), (query, filter)
             assert len(set(best) & set(got.ids)) >= min(len(best), 9), (query, filter)
+
+
+def test_of_very_many_words_the_rarest_find(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "LARGE_INDEX", 10)
+    text = "alpha beta gamma"
+    store.records.write(
+        [Put(Memory(f"m{number:03}", f"{text} word{number} pair{number}-part")) for number in range(99)]
+    )
+    assert store.text is not None
+    words = [*text.split(), "never", "pair98-part", *(f"word{number}" for number in range(99))]
+    found = store.text.match(Or(tuple(map(Term, words))), ALL, 10)
+    queries = found.compiled.split(" | ")
+    assert len(queries) == finding.MOST_FINDERS, "each of them is a query of its own"
+    assert not any("alpha" in one or "never" in one for one in queries)
+    assert "m098" in found.ids, "by a compound, which is proved afterwards"
+    assert len(found.units) == len(words) and found.counts[:, :3, 0].all(), "the others are counted"
 
 
 def ranked(found: Any) -> list[str]:

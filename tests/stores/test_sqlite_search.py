@@ -198,13 +198,16 @@ def test_no_text_can_look_like_a_scope(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        Or(tuple(Term(f"w{n}") for n in range(65))),
+        Or(tuple(Term(f"w{n}") for n in range(257))),
+        And(tuple(Term(f"w{n}") for n in range(65))),
+        Not(Or(tuple(Term(f"w{n}") for n in range(64))), Term("x")),
+        Or(tuple(Term(f"w{n}-x") for n in range(65))),
         Phrase(tuple(f"w{n}" for n in range(65))),
         Or(tuple(Prefix(f"w{n}") for n in range(9))),
         Or((Prefix("a"), Prefix("b"))),
         Term("x-" * 5000),
     ],
-    ids=["words", "phrase", "prefixes", "short prefixes", "one long word"],
+    ids=["words", "all words", "but one", "compounds", "phrase", "prefixes", "short prefixes", "one long word"],
 )
 def test_a_query_bomb_is_refused(tmp_path: Path, query: Node) -> None:
     store = open_sqlite(tmp_path / "s.db")

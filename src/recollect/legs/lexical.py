@@ -30,6 +30,7 @@ from recollect.stages.ladder import (
     rare_candidates,
     similarities,
 )
+from recollect.stages.parse import MAX_WORDS
 from recollect.stages.unparse import unparse
 
 ColumnWeights = tuple[float, float]
@@ -121,7 +122,7 @@ def _rareness(asked: Sequence[TextMatches]) -> Frequencies:
 
 def _all_then_any(query: Node, search: Search, most: int) -> tuple[list[Hit], str]:
     parts = units(query)
-    if len(parts) < 2:
+    if not 1 < len(parts) <= MAX_WORDS:  # one word is all words; and what holds all of very many is the best by any
         hits, matches = search(query)
         return hits, matches.compiled
     strict, matches = search(And(parts))

@@ -12,7 +12,8 @@ sentence or a command line no minus before a word excludes (see `minus`). An ope
 where it needs one is a word. Fields hold for the whole query, wherever they stand (see `fields`).
 
 Bounds: the first 4,096 characters are read, of prose 8,192 of both ends; 64 words in all, those of phrases included;
-4 prefixes of two characters or more; brackets 8 deep. What is left out is told in `Question.notes`.
+256 where nothing but plain words is asked for, of which 64 may be compounds (`read-only`); 4 prefixes of two characters
+or more; brackets 8 deep. What is left out is told in `Question.notes`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ __all__ = ["Aliases", "Default", "expand", "join", "parse", "unparse"]
 MAX_CHARACTERS = 4096
 MAX_PROSE = 8192
 MAX_WORDS = 64
+MAX_TERMS = 256
+"""Plain words, any of which may occur: each is looked up by itself, which costs an index little."""
 MAX_PREFIXES = 4
 MAX_TOLD = 8
 MAX_RUN = 16
@@ -88,7 +91,8 @@ def parse(
     if bare:
         lexemes = _searched_for(lexemes, stopwords, identifiers)
     pairs = _alias_pairs(aliases)
-    budget = _Budget("or" if drops_alone else default)
+    operator: Default = "or" if drops_alone else default
+    budget = _Budget(operator, MAX_TERMS if bare and operator == "or" and not prose else MAX_WORDS)
     tree = budget.read(_unbracketed(lexemes), ()) if drops_alone else budget.read(lexemes, pairs)
     excluded = tree if drops_alone else unwanted(tree)
     return Question(
@@ -339,17 +343,23 @@ class _Budget:
     """Builds the tree and keeps count: no query may cost the index more than its bounds allow."""
 
     default: Default
-    words_left: int = MAX_WORDS
+    words: int
+    """So many words it may have."""
     prefixes_left: int = MAX_PREFIXES
     cut: bool = False
     seen: dict[object, Unit] = field(default_factory=dict[object, Unit])
     """Words and prefixes that were counted, in the case in which they came first."""
+
+    def __post_init__(self) -> None:
+        self.words_left = self.words
+        self.compounds_left = MAX_WORDS
 
     def read(self, lexemes: list[Lexeme], aliases: Sequence[tuple[str, str]]) -> Node | None:
         """The tree of a whole query, then its aliases with what is left of the budget."""
         tree, _ = self._group(lexemes, 0)
         if tree is None:
             return None
+        self.words_left = max(0, self.words_left - self.words + MAX_WORDS)  # more is for words that were written
         tree = self._with_aliases(tree, aliases)
         # Nested deeper than its own text could say again: no query that somebody meant.
         return join("or", units(tree)) if nesting(tree) > MAX_DEPTH else tree
@@ -357,7 +367,9 @@ class _Budget:
     @property
     def notes(self) -> list[str]:
         """What was left out, in words."""
-        return [f"only the first {MAX_WORDS} words and {MAX_PREFIXES} prefixes were searched for"] if self.cut else []
+        some = f" ({MAX_WORDS} of them in compounds)" if self.words > MAX_WORDS else ""
+        told = f"only the first {self.words} words{some} and {MAX_PREFIXES} prefixes were searched for"
+        return [told] if self.cut else []
 
     def _group(self, lexemes: list[Lexeme], place: int) -> tuple[Node | None, int]:
         """Read up to the closing bracket; returns the node and the place behind the bracket."""
@@ -422,16 +434,20 @@ class _Budget:
     def _fitting(self, words: tuple[str, ...], letters_each: int = SPELT_PIECE) -> tuple[str, ...]:
         """As many of these words as there is room for; a word costs as much as it has pieces.
 
-        `letters_each` letters of a script without spaces are one.
+        `letters_each` letters of a script without spaces are one. What stands for several in a row is a compound: an
+        index has to look where they stand.
         """
         kept: list[str] = []
         for word in words:
             cost = max(1, len(pieces(word)), len(letters(word)) // letters_each)
-            if cost > self.words_left:
+            compound = cost if len(words) > 1 or len(pieces(word)) > 1 or letters(word) else 0
+            full = cost > self.words_left
+            if full or compound > self.compounds_left:
                 self.cut = True
-                self.words_left = 0
+                self.words_left, self.compounds_left = 0 if full else self.words_left, 0
                 break
             self.words_left -= cost
+            self.compounds_left -= compound
             kept.append(word)
         return tuple(kept)
 

@@ -6,10 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from recollect.domain.errors import InvalidInput
-from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit
+from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Unit, is_flat
 from recollect.stores.tokens import Tokenizer, plain
 
 MAX_UNITS = 64
+MAX_TERMS = 256
+"""Single words of which any may occur; phrases, prefixes and whatever is joined otherwise are bound by MAX_UNITS."""
 MAX_RUN = 64
 MAX_TOKENS = 1_024
 MAX_PREFIXES = 8
@@ -56,7 +58,12 @@ def runs_of(query: Node, tokenizer: Tokenizer) -> dict[Unit, Run]:
         runs[unit] = Run(text, tuple(tokenizer.query_tokens(text, prefix)), prefix)
     prefixes = [run for run in runs.values() if run.open_end and run.tokens]
     short = [run for run in prefixes if len(run.tokens) == 1 and len(run.tokens[0]) < SHORT_PREFIX]
-    if len(runs) > MAX_UNITS or sum(len(run.tokens) for run in runs.values()) > MAX_TOKENS:
+    single = [run for run in runs.values() if len(run.tokens) < 2 and not run.open_end] if is_flat(query) else []
+    if (
+        len(runs) > MAX_TERMS
+        or len(runs) - len(single) > MAX_UNITS
+        or sum(len(run.tokens) for run in runs.values()) > MAX_TOKENS
+    ):
         raise InvalidInput(f"the query has more than {MAX_UNITS} words", "ask with fewer words", "query")
     if any(len(run.tokens) > MAX_RUN for run in runs.values()):
         raise InvalidInput(f"a phrase has more than {MAX_RUN} words", "quote a shorter one", "query")
@@ -73,7 +80,7 @@ def _all_units(query: Node) -> list[Unit]:
     todo: list[tuple[Node, int]] = [(query, 0)]
     while todo:
         node, depth = todo.pop()
-        if depth > MAX_DEPTH or len(todo) > 4 * MAX_UNITS:
+        if depth > MAX_DEPTH or len(todo) > MAX_TERMS:
             raise InvalidInput("the query is nested too deeply or too long", "ask with fewer words", "query")
         if isinstance(node, And | Or):
             todo.extend((part, depth + 1) for part in reversed(node.parts))

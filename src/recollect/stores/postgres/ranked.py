@@ -19,13 +19,12 @@ from psycopg import sql
 
 from recollect.domain.errors import RecollectError
 from recollect.domain.query import is_flat
-from recollect.stores.expressions import finders
 from recollect.stores.postgres.connection import Connection, Rows, Server, one, rows, run, search_path
 from recollect.stores.postgres.filters import is_whole_tenant
 from recollect.stores.postgres.ledger import totals
 from recollect.stores.postgres.lexemes import ENDLESS, phrase_bytes, quoted, unit_query
 from recollect.stores.postgres.ranked_tables import COPY, DROP, END, SETTLED, SIFT, TABLES
-from recollect.stores.postgres.text import CANDIDATES, LARGE_INDEX, Search, Way, rarer, rarity
+from recollect.stores.postgres.text import CANDIDATES, LARGE_INDEX, Search, Way, may_find, rarer, rarity
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +177,7 @@ class Ranked:
 
 def _way(search: Search) -> Way | None:
     """For plain words of which any may occur in a tenant that is most of the index: nothing else can be demanded."""
-    asked = [unit for unit in finders(search.query) if search.runs[unit].tokens]
+    asked = may_find(search)
     if search.documents < LEAST or not (search.is_most and is_whole_tenant(search.filter)):
         return None
     if search.columns[0] != search.columns[1]:  # the extension does not know what is in a tag

@@ -47,6 +47,8 @@ FOUND_POSTINGS = 6_000
 FOUND_SHARE = 0.01
 """The rarest words of a query find as long as together they are in no more memories."""
 LEAST_FINDERS = 3
+MOST_FINDERS = 64
+"""A longer question finds by its rarest words, three times as many candidates; all its words are counted."""
 CANDIDATES = 300
 ALONE_POSTINGS = 1_000
 """The rarest of the words that find do so each by itself as long as together they are in no more memories; what holds
@@ -294,9 +296,11 @@ def _ways(search: Search) -> Iterator[Way]:
     if search.documents < LARGE_INDEX:
         yield _all_of(search, whole.text, None)
         return
-    proved = whole.exact or _conjunctive_phrases(search) is not None
-    most = CANDIDATES + 2 * search.limit if proved else UNPROVED_CANDIDATES
-    alternatives = [unit for unit in finders(search.query) if search.runs[unit].tokens]
+    # Of very many alternatives it is too dear to look at all; what their tokens propose is proved by counting.
+    many = is_flat(search.query) and len(search.runs) > MOST_FINDERS
+    proved = many or whole.exact or _conjunctive_phrases(search) is not None
+    most = (3 if many else 1) * CANDIDATES + 2 * search.limit if proved else UNPROVED_CANDIDATES
+    alternatives = may_find(search)
     if not (proved and alternatives and isinstance(search.query, Or)):
         yield _all_of(search, whole.text, most)
         return
@@ -305,6 +309,15 @@ def _ways(search: Search) -> Iterator[Way]:
     yield _any_of(search, most, rare, alone, alternatives)
     if len(alone) < len(alternatives):
         yield _any_of(search, most, alternatives, alternatives, ())
+
+
+def may_find(search: Search) -> list[Unit]:
+    """The alternatives that find, as they were written: of very many the rarest, because each is a query of its own."""
+    flat = [unit for unit in finders(search.query) if search.runs[unit].tokens]
+    if len(flat) <= MOST_FINDERS:
+        return flat
+    rarest = set(sorted(flat, key=lambda unit: (search.held[unit] == 0, search.held[unit]))[:MOST_FINDERS])
+    return [unit for unit in flat if unit in rarest]
 
 
 def _alone(search: Search, finding: Sequence[Unit]) -> list[Unit]:
