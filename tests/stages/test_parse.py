@@ -321,6 +321,40 @@ def test_of_a_long_question_only_so_many_words_may_be_compounds() -> None:
     assert sum("-" in one for one in found) == MAX_WORDS // 2
 
 
+PASSAGE = (
+    "BACKGROUND AND AIMS The committee met again in the spring and talked about what it called "
+    '"a matter of habit" for most of the day, although there was NOT one member who could say when the old rule had '
+    "come to be, who had asked for it, or what it had been good for in the first place. It was kept all the same, as "
+    "so many rules are, -not out of conviction but because nobody had a better one to offer, and the spring was short."
+)
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_a_passage_is_no_query() -> None:
+    question = ask(PASSAGE)
+    found = [unit.text for unit in units(question.query) if isinstance(unit, Term)]
+    assert question.plain and question.unwanted is None
+    assert {"BACKGROUND", "AIMS", "habit", "conviction", "member"} < set(found)
+    assert len(found) == len(units(question.query)), "single words and nothing else"
+    assert not {"the", "and", "of"} & set(found), "without stop words, as every plain question"
+    assert any("quotes and operators mean nothing" in note for note in question.notes)
+    assert question.text == PASSAGE
+    assert not any("write:" in note for note in ask(PASSAGE + " See --all -others.").notes), "NOT would be a word too"
+    with_field = ask(PASSAGE + " type:decision")
+    assert with_field.query == question.query and with_field.filter.types == ("decision",)
+
+
+@pytest.mark.covers("ladder.dsl")
+def test_a_long_query_stays_one() -> None:
+    several = " OR ".join(f'"quality of life{number}" AND word{number}' for number in range(30))
+    assert any(isinstance(unit, Phrase) for unit in units(ask(several).query))
+    quoted = '"' + PASSAGE.replace('"', "") + '" who said that'
+    assert isinstance(units(ask(quoted).query)[0], Phrase)
+    short = " ".join(PASSAGE.split()[: MAX_WORDS // 2])
+    assert any(isinstance(unit, Phrase) for unit in units(ask(short).query)), "a short question is one too"
+    assert not any("mean nothing" in note for text in (several, quoted, short) for note in ask(text).notes)
+
+
 @pytest.mark.covers("ladder.dsl")
 def test_doubles_do_not_use_up_the_bounds() -> None:
     assert ask("same " * 200 + "other").query == Or((Term("same"), Term("other")))

@@ -11,6 +11,9 @@ and leaves its words, and so does a negation that is a branch of its own: `NOT b
 sentence or a command line no minus before a word excludes (see `minus`). An operator without an operand on the side
 where it needs one is a word. Fields hold for the whole query, wherever they stand (see `fields`).
 
+A passage is no query: in a text of more than 64 words, most of which stand side by side, quotes and operators are
+those of its author. It is read as its plain words, beside its fields.
+
 Bounds: the first 4,096 characters are read, of prose 8,192 of both ends; 64 words in all, those of phrases included;
 256 where nothing but plain words is asked for, of which 64 may be compounds (`read-only`); 4 prefixes of two characters
 or more; brackets 8 deep. What is left out is told in `Question.notes`.
@@ -44,6 +47,9 @@ MAX_PROSE = 8192
 MAX_WORDS = 64
 MAX_TERMS = 256
 """Plain words, any of which may occur: each is looked up by itself, which costs an index little."""
+WORDS_PER_SIGN = 8
+"""A text with fewer quotes and operators than one to so many words outside of quotes is no query."""
+PASSAGE = f"quotes and operators mean nothing in a text of more than {MAX_WORDS} words"
 MAX_PREFIXES = 4
 MAX_TOLD = 8
 MAX_RUN = 16
@@ -82,17 +88,16 @@ def parse(
     """
     text = clean(text)
     read, notes = _as_far_as_read(text, prose)
-    lexemes, fields = (_plainly(lex(read)), list[Field]()) if prose else _take_fields(lex(read))
+    lexemes, fields, told = _lexed(read, prose)
     lexemes, operators = _settle_operators(lexemes, beside_fields=bool(fields))
     drops_alone = _drops_alone(lexemes)
     bare = not operators and not any(one.kind == "phrase" for one in lexemes)
     lexemes = [part for one in lexemes for part in (_in_pieces(one) if bare else [_shortened(one)])]
     words = _words([part for one in lexemes for part in _humped(one)] if bare and identifiers else lexemes)
-    if bare:
-        lexemes = _searched_for(lexemes, stopwords, identifiers)
+    lexemes = _searched_for(lexemes, stopwords, identifiers) if bare else lexemes
     pairs = _alias_pairs(aliases)
-    operator: Default = "or" if drops_alone else default
-    budget = _Budget(operator, MAX_TERMS if bare and operator == "or" and not prose else MAX_WORDS)
+    most = MAX_TERMS if bare and default == "or" and not prose else MAX_WORDS
+    budget = _Budget("or" if drops_alone else default, most)
     tree = budget.read(_unbracketed(lexemes), ()) if drops_alone else budget.read(lexemes, pairs)
     excluded = tree if drops_alone else unwanted(tree)
     return Question(
@@ -114,7 +119,7 @@ def parse(
         aliases=pairs,
         window=None if not temporal or (prose and budget.cut) else window(read, now),  # a log's times are not asked for
         intents=intents(read) if intent else (),
-        notes=(*notes, *_told(excluded, () if prose else flags(read)), *budget.notes),
+        notes=(*notes, *_left_out(excluded), *told, *budget.notes),
     )
 
 
@@ -167,6 +172,16 @@ def _as_far_as_read(text: str, prose: bool) -> tuple[str, list[str]]:
     return read, [f"only {some} were read"]
 
 
+def _lexed(text: str, prose: bool) -> tuple[list[Lexeme], list[Field], list[str]]:
+    """The lexemes of a text and its fields, and what was not taken as a sign of a query although it looks like one."""
+    if prose:
+        return _plainly(lex(text)), [], []
+    lexemes, fields = _take_fields(lex(text))
+    if not _is_passage(lexemes):
+        return lexemes, fields, _told(flags(text))
+    return (_plainly(lexemes), fields, [PASSAGE]) if _signs(lexemes) else (lexemes, fields, [])
+
+
 def _plainly(lexemes: list[Lexeme]) -> list[Lexeme]:
     """The words of prose: quotes, brackets and operators only stand between them."""
     found: list[Lexeme] = []
@@ -178,6 +193,17 @@ def _plainly(lexemes: list[Lexeme]) -> list[Lexeme]:
         elif one.kind in ("word", "prefix", "phrase"):
             found.extend(Lexeme("word", (word,)) for word in one.words)
     return found
+
+
+def _is_passage(lexemes: list[Lexeme]) -> bool:
+    """Whether a text is so long, and quotes and operators so seldom in it, that they are no part of a query."""
+    loose = sum(one.kind in ("word", "prefix") for one in lexemes)
+    quoted = sum(len(one.words) for one in lexemes if one.kind == "phrase")
+    return loose + quoted > MAX_WORDS and loose > quoted and loose >= WORDS_PER_SIGN * _signs(lexemes)
+
+
+def _signs(lexemes: list[Lexeme]) -> int:
+    return sum(one.kind in ("phrase", "and", "or", "not", "minus") for one in lexemes)
 
 
 def _take_fields(lexemes: list[Lexeme]) -> tuple[list[Lexeme], list[Field]]:
@@ -271,13 +297,16 @@ def _wanted_and_not(lexemes: list[Lexeme]) -> tuple[list[str], list[str]]:
     return found, unwanted
 
 
-def _told(excluded: Node | None, flags: tuple[str, ...]) -> list[str]:
-    """What was taken as an exclusion, and what was not although a minus stands before it."""
-    notes = [] if excluded is None else [f"left out what matches: {unparse(excluded)}"]
-    if flags:
-        ways = " ".join(f"NOT {word}" for word in flags[:MAX_TOLD])
-        notes.append(f"a minus leaves nothing out in a sentence or a command line; to leave words out, write: {ways}")
-    return notes
+def _left_out(excluded: Node | None) -> list[str]:
+    return [] if excluded is None else [f"left out what matches: {unparse(excluded)}"]
+
+
+def _told(flags: tuple[str, ...]) -> list[str]:
+    """What excludes nothing although a minus stands before it."""
+    if not flags:
+        return []
+    ways = " ".join(f"NOT {word}" for word in flags[:MAX_TOLD])
+    return [f"a minus leaves nothing out in a sentence or a command line; to leave words out, write: {ways}"]
 
 
 def _in_pieces(one: Lexeme) -> list[Lexeme]:
