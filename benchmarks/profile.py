@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -72,6 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
     parser.add_argument("--size", type=int, default=100_000, help="how many memories")
     parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--words", type=int, default=0, help="ask with passages of so many words instead")
     parser.add_argument("--keep", type=Path, help="folder of the store; what is there already is used again")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="recollect-profile-") as temporary:
@@ -85,10 +87,16 @@ def main(arguments: list[str] | None = None) -> int:
         if not filled:
             stores.write_memories(store, texts)
             stores.write_vectors(store, texts, made.vectors)
-        asked = texts.questions(given.questions)
+        asked = passages(texts, given.questions, given.words) if given.words else texts.questions(given.questions)
         print(profile(store, folder, asked, KnownQuestions(asked, made.questions)))
         store.close()
     return 0
+
+
+def passages(texts: corpus.Corpus, count: int, words: int) -> list[str]:
+    """Long questions: the words of some memories, one memory after the other."""
+    written = iter(" ".join(next(texts.texts())).split())
+    return [" ".join(islice(written, words)) for _ in range(count)]
 
 
 def profile(store: Store, home: Path, asked: Sequence[str], embedder: KnownQuestions) -> str:
