@@ -38,7 +38,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("POST", "/v1/memories/batch"): Rule(body=True, errors=(409,)),
     ("GET", "/v1/memories/{id}"): Rule(errors=(404, 422)),
     ("PATCH", "/v1/memories/{id}"): Rule(body=True, errors=(404, 409, 412)),
-    ("DELETE", "/v1/memories/{id}"): Rule(errors=(404, 422)),
+    ("DELETE", "/v1/memories/{id}"): Rule(errors=(404, 412, 422)),
     ("POST", "/v1/capture"): Rule(body=True, errors=(409,)),
     ("POST", "/v1/links"): Rule(body=True, errors=(404, 409)),
     ("POST", "/v1/recall"): Rule(body=True),
