@@ -43,6 +43,12 @@ every store then asks for."""
 # The rest goes with the memories.
 EMPTIED = ("memories", "tombstones", "settings", "terms", "words", "counts", "tallies", "models")
 
+METADATA_AS_TEXT = (
+    "ALTER TABLE {schema}.memories ALTER metadata TYPE json USING coalesce(metadata_exact, metadata::text)::json,"
+    " DROP COLUMN metadata_exact"
+)
+"""Undoes the tenth step of the schema."""
+
 THROUGH = "RECOLLECT_TEST_THROUGH"
 """`pgbouncer` in this variable puts one before the shared server."""
 PATIENCE_S = 60.0
@@ -180,8 +186,7 @@ class TestServer:
         if version < 8:
             self.execute(f"DROP TABLE {schema}.tallies")
         self.execute(
-            f"ALTER TABLE {schema}.memories ALTER metadata TYPE json"
-            " USING coalesce(metadata_exact, metadata::text)::json, DROP COLUMN metadata_exact",
+            METADATA_AS_TEXT.format(schema=schema),
             f"DELETE FROM {schema}.versions WHERE version > {version}",
         )
 

@@ -26,6 +26,7 @@ from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.opening import open_postgres
 from tests.postgres_server import (
     APP,
+    METADATA_AS_TEXT,
     OWNER,
     STREAMING,
     TestServer,
@@ -371,6 +372,7 @@ def test_tables_of_the_version_before_learn_it_and_whoever_might_ask_may_ask_on(
         "GRANT SELECT ON ALL TABLES IN SCHEMA recollect TO asker",
         "DROP FUNCTION alike_words",
         "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA recollect TO asker",
+        METADATA_AS_TEXT.format(schema="recollect"),
         "DELETE FROM versions WHERE version > 8",
     )
     with opened(address) as store:
