@@ -45,7 +45,8 @@ _LEADING = re.compile(r"(?:['‘’:!?*]|\.{2,}(?!/))+")
 _TRAILING = ".,:;!?'‘’*"
 _NAME = re.compile(r"\w[_./\\:(=@#$]+\w")
 _RUN = re.compile(r"[^\W_]+")
-_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
+# A capital comes first, because texts have few of them: the rest is looked at only there.
+_CAMEL = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|[A-Z][a-z]{2})")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 """HTTPServerError: HTTP, Server, Error."""
 FIRST_HUMP = 3
