@@ -59,18 +59,23 @@ class Pool(Executor):
 
 def _work(tasks: Tasks, idle: threading.Semaphore) -> None:
     while (task := tasks.get()) is not None:
-        _do(*task)
+        _do(*task, idle)
         del task  # what it held is not kept until the next one comes
-        idle.release()
 
 
-def _do(future: Future[Any], work: Callable[[], Any]) -> None:
+def _do(future: Future[Any], work: Callable[[], Any], idle: threading.Semaphore) -> None:
+    """Whoever is told finds the thread free: it counts as idle before it tells."""
     if not future.set_running_or_notify_cancel():
+        idle.release()
         return
     try:
-        future.set_result(work())
+        answer = work()
     except BaseException as error:  # whoever waits for it is told; the thread goes on
+        idle.release()
         future.set_exception(error)
+    else:
+        idle.release()
+        future.set_result(answer)
 
 
 def _end(tasks: Tasks, threads: Sequence[threading.Thread], patience_seconds: float, *, cancel: bool = True) -> None:

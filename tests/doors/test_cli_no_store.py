@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.rights import bound_by_rights
+
 
 def beneath_a_file(folder: Path) -> Path:
     (folder / "notes.txt").write_text("a file, and no folder")
@@ -21,8 +23,6 @@ def lock_is_a_folder(folder: Path) -> Path:
 
 
 def unwritable(folder: Path) -> Path:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
     (folder / "sealed").mkdir(mode=0o500)
     return folder / "sealed" / "memories.db"
 
@@ -37,7 +37,8 @@ def test_the_place_the_reason_and_the_next_step_are_told(
     cli: Any, tmp_path: Path, place: Callable[[Path], Path], command: list[str]
 ) -> None:
     store = place(tmp_path)
-    ran = cli("--store", str(store), *command, "--json")
+    with bound_by_rights():
+        ran = cli("--store", str(store), *command, "--json")
     error = ran.document["error"]
     assert (ran.code, error["type"]) == (1, "StoreUnavailable")
     assert str(store.parent) in error["message"] and error["message"].endswith(

@@ -105,10 +105,12 @@ def test_a_model_that_hangs_does_not_keep_the_memory_from_closing(
     asking = threading.Thread(target=ask)
     asking.start()
     assert begun.wait(15)
-    began = time.monotonic()
-    memory.close()
-    assert time.monotonic() - began < 5
+    closing = threading.Thread(target=memory.close)
+    closing.start()
+    closing.join(60)  # a bound against hanging, not a measure
+    closed = not closing.is_alive()
     released.set()
+    assert closed
     asking.join()
 
 
@@ -151,6 +153,5 @@ def test_a_pool_starts_no_more_threads_than_it_needs() -> None:
     pool = Pool(4, "few", 5)
     for _ in range(20):
         assert pool.submit(threading.get_ident).result()
-        time.sleep(0.005)
-    assert sum(one.name.startswith("few") for one in threading.enumerate()) <= 2
+    assert sum(one.name.startswith("few") for one in threading.enumerate()) == 1
     pool.shutdown()

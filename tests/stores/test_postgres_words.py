@@ -20,6 +20,7 @@ from recollect.ports import Store
 from recollect.stores.memory import open_memory
 from recollect.stores.postgres import alike, ranked
 from recollect.stores.postgres import text as finding
+from recollect.stores.postgres.lexemes import ENDLESS, Tokens, quoted, vector_text
 from recollect.stores.postgres.opening import open_postgres
 from tests.postgres_server import APP, OWNER, shared_server
 
@@ -124,3 +125,14 @@ def test_a_word_of_a_tag_is_marked_in_the_tsvector(address: str) -> None:
     assert held == ("'1a':1A 'deploi':1A 'op':1A 'x':1A",)
     assert store.care.check() == []
     store.close()
+
+
+def test_a_text_of_more_terms_than_a_tsvector_holds_is_endless() -> None:
+    """Every term has a position, which takes room too: 150,000 short ones are more than the server takes."""
+    tokens = Tokens()
+    for count, fits in ((90_000, True), (150_000, False)):
+        text = tokens.text(" ".join(f"{number:x}" for number in range(count)), ())
+        vector = vector_text(Memory("m", ""), text, ())
+        assert (quoted(ENDLESS) in vector) != fits
+        with psycopg.connect(shared_server().address("postgres")) as connection:
+            assert connection.execute("SELECT length(%s::tsvector) > 0", (vector,)).fetchone() == (True,)

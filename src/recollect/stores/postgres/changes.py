@@ -12,10 +12,16 @@ from recollect.stores import refusals
 from recollect.stores.checksums import link_checksum
 from recollect.stores.postgres import metadata
 from recollect.stores.postgres.connection import Connection, one, rows, run
-from recollect.stores.postgres.inserting import enqueue, insert, renew_followers, replace_text, require_storable
+from recollect.stores.postgres.inserting import (
+    NAMES,
+    enqueue,
+    insert,
+    renew_followers,
+    replace_text,
+    require_storable,
+)
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.rows import (
-    SOURCE,
     decode,
     dump_json,
     encode,
@@ -23,7 +29,6 @@ from recollect.stores.rows import (
     touch_checksum,
 )
 
-NAMES = SOURCE.replace(" ", "").split(",")
 COLUMNS = ", ".join({"tags": "m.tags::text", "metadata": metadata.COLUMN}.get(name, f"m.{name}") for name in NAMES)
 """The columns of SOURCE, as `rows.decode` reads them."""
 NAMED = "unnest(%s::text[]) u (id), LATERAL (SELECT * FROM memories m WHERE m.id = u.id OFFSET 0) m"
