@@ -103,7 +103,7 @@ def profile(store: Store, home: Path, asked: Sequence[str], embedder: KnownQuest
     """The table of a warm store."""
     spent: dict[str, int] = {}
     best: dict[str, float] = {}
-    with ExitStack() as patches, patch("recollect.engine.ThreadPoolExecutor", lambda *_, **__: Inline()):  # pyright: ignore
+    with ExitStack() as patches, patch("recollect.engine.Pool", lambda *_: Inline()):  # pyright: ignore
         engine = Engine(store, load(home=home, store=":memory:"), embedder, background=False)
         for question in asked:
             engine.recall(question)
