@@ -24,6 +24,7 @@ RUN = {
     "profile": (["--size", "300", "--questions", "12"], "scan the codes |"),
     "sizes": (["--memories", "200"], "| vectors |"),
     "small_stores": (["--data", SET, "--sizes", "3", "--questions", "2"], "3 memories: "),
+    "variants": (["--data", SET], "| balanced | 1.000 |"),
 }
 """With which arguments, and what its output holds."""
 ELSEWHERE = {"coding_prompts", "long_questions", "notes", "postgres", "quality", "scripts", "sizing", "startup"}
