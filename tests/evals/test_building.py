@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +19,15 @@ from recollect.domain.question import Filter
 from recollect.encoders.fake import FakeEmbedder
 from recollect.evals import building, datasets, sources
 from recollect.evals.asking import ask_all
+from recollect.evals.judging import Plan
+from recollect.evals.running import evaluate
 from recollect.evals.sources import Source
-from recollect.evals.systems import System
+from recollect.evals.systems import System, system
 from recollect.evals.vectors import RememberingEmbedder
 from recollect.ports import Matrix, Vector
 from recollect.settings import Settings
 from tests.evals.conftest import write_set
+from tests.rights import bound_by_rights
 
 
 class Counting(FakeEmbedder):
@@ -159,6 +163,74 @@ def test_vectors_are_remembered_by_kind_and_text(tmp_path: Path) -> None:
     assert (first.embedded, second.embedded) == (3, 1)
     assert len(second.query_ms) == 1 and second.query_ms == first.query_ms
     assert b"three" not in file.read_bytes()
+
+
+def remembered(file: Path, texts: Sequence[str]) -> int:
+    """How many of the texts the model had to read, asked as questions and as documents."""
+    model = Counting()
+    embedder = RememberingEmbedder(model, file)
+    rows = embedder.embed_documents(texts)
+    assert all((embedder.embed_query(text) == -row).all() for text, row in zip(texts, rows, strict=True))
+    embedder.close()
+    return model.documents + model.queries
+
+
+def garbled(file: Path, start: int) -> None:
+    file.write_bytes(file.read_bytes()[:start] + b"\xff" * (file.stat().st_size - start))
+
+
+def shortened(file: Path) -> None:
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE vectors SET vector = substr(vector, 1, 40)")
+    database.close()
+
+
+def with_another_table(file: Path) -> None:
+    file.unlink()
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE vectors (something)")
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: garbled(file, 0),
+        lambda file: garbled(file, 4096),
+        lambda file: file.write_bytes(file.read_bytes()[:5000]),
+        lambda file: file.write_bytes(b""),
+        shortened,
+        with_another_table,
+    ],
+    ids=["no database", "holes", "cut off", "empty", "short vectors", "another table"],
+)
+def test_a_damaged_memory_of_vectors_is_begun_anew(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    file, texts = tmp_path / "vectors.db", [f"text {number}" for number in range(80)]
+    assert (remembered(file, texts), remembered(file, texts)) == (160, 0)
+    damage(file)
+    assert (remembered(file, texts), remembered(file, texts)) == (160, 0)
+
+
+def test_a_set_is_measured_from_a_cache_that_may_only_be_read(tiny: Path, source: Source) -> None:
+    def recall() -> float:
+        with sources.public(tiny, source) as bench:
+            return evaluate(bench, system("balanced", {}, None), Plan()).measures["recall@5"].mean
+
+    found = recall()
+    every = [source.cache, *source.cache.rglob("*")]
+    for vectors in (source.cache / "vectors").iterdir():
+        vectors.unlink()
+    for place in every:
+        if place.exists():
+            place.chmod(0o500 if place.is_dir() else 0o400)
+    try:
+        with bound_by_rights():
+            assert recall() == found
+        assert list((source.cache / "vectors").iterdir()) == []
+    finally:
+        for place in every:
+            if place.exists():
+                place.chmod(0o700)
 
 
 def test_without_a_file_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,9 @@ def prepared(
         shutil.rmtree(place, ignore_errors=True)
     if not (place / "made.json").is_file():
         _build(dataset, embedder, settings, folder, place, progress or _silent)
-    os.utime(place)
+    # When it was last used decides what is pruned; a cache that is only read will do as well.
+    with suppress(OSError):
+        os.utime(place)
     _prune(place.parent, f"{dataset.name}-{family}-")
     return place / "store.db", {one.id: memory_id(number) for number, one in enumerate(dataset.documents)}
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -39,16 +40,8 @@ class RememberingEmbedder(Wrapped):
         """How many texts the model itself had to read."""
         self.query_ms: list[float] = []
         """What the model took for each question, in the runs that asked it."""
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._database = sqlite3.connect(file or ":memory:", timeout=60, check_same_thread=False)
-        # A cache: what a power cut takes away is embedded again.
-        self._database.execute("PRAGMA synchronous = OFF")
-        with self._database as database:
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS vectors"
-                " (kind INTEGER, text TEXT, vector BLOB, ms REAL, PRIMARY KEY (kind, text)) WITHOUT ROWID"
-            )
+        self._file = file
+        self._database = _opened(file)
 
     def embed_query(self, text: str) -> Vector:
         """The vector at hand, or the model's, with the time it took."""
@@ -88,25 +81,90 @@ class RememberingEmbedder(Wrapped):
             self._database.close()
 
     def _stored_query(self, key: str) -> Vector | None:
-        row = self._database.execute("SELECT vector, ms FROM vectors WHERE kind = 0 AND text = ?", (key,)).fetchone()
-        if row is None:
-            return None
-        self._queries[key] = _vector(row[0])
-        self.query_ms.append(float(row[1]))
-        return self._queries[key]
+        for blob, ms in self._rows("SELECT vector, ms FROM vectors WHERE kind = 0 AND text = ?", (key,)):
+            if len(blob) == self._bytes:
+                self._queries[key] = _vector(blob)
+                self.query_ms.append(float(ms))
+        return self._queries.get(key)
 
     def _stored(self, keys: Sequence[str]) -> dict[str, Vector]:
         found: dict[str, Vector] = {}
         for start in range(0, len(keys), AT_ONCE):
             some = keys[start : start + AT_ONCE]
             marks = ",".join("?" * len(some))
-            query = f"SELECT text, vector FROM vectors WHERE kind = 1 AND text IN ({marks})"
-            found |= {str(text): _vector(blob) for text, blob in self._database.execute(query, some)}
+            rows = self._rows(f"SELECT text, vector FROM vectors WHERE kind = 1 AND text IN ({marks})", some)
+            found |= {str(text): _vector(blob) for text, blob in rows if len(blob) == self._bytes}
         return found
 
+    @property
+    def _bytes(self) -> int:
+        return self.dimension * np.dtype("<f4").itemsize
+
+    def _rows(self, query: str, values: Sequence[str]) -> list[Any]:
+        """What is known; nothing where the file cannot be read."""
+        try:
+            return self._database.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            if _is_damage(error):
+                self._begin_anew()
+            return []
+
     def _put(self, rows: Sequence[tuple[int, str, bytes, float | None]]) -> None:
-        with self._database as database:
-            database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+        """What cannot be kept (a full disk, a folder that is only read) is embedded again next time."""
+        try:
+            with self._database as database:
+                database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+        except sqlite3.DatabaseError as error:
+            if _is_damage(error):
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._database.close()
+        self._database = _anew(self._file)
+
+
+def _opened(file: Path | None) -> sqlite3.Connection:
+    """The file, or a memory of this process alone where none can be made. A damaged one is begun anew: it is a cache."""
+    if file is None:
+        return _prepared(":memory:")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return _prepared(file)
+    except sqlite3.DatabaseError as error:
+        return _anew(file) if _is_damage(error) else _prepared(":memory:")
+    except OSError:
+        return _prepared(":memory:")
+
+
+def _anew(file: Path | None) -> sqlite3.Connection:
+    try:
+        for damaged in () if file is None else (file, file.with_name(f"{file.name}-journal")):
+            damaged.unlink(missing_ok=True)
+        return _prepared(file or ":memory:")
+    except (OSError, sqlite3.DatabaseError):
+        return _prepared(":memory:")
+
+
+def _prepared(file: Path | str) -> sqlite3.Connection:
+    database = sqlite3.connect(file, timeout=60, check_same_thread=False)
+    try:
+        # What a power cut takes away is embedded again.
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS vectors"
+            " (kind INTEGER, text TEXT, vector BLOB, ms REAL, PRIMARY KEY (kind, text)) WITHOUT ROWID"
+        )
+        database.execute("SELECT kind, text, vector, ms FROM vectors LIMIT 1").fetchone()
+    except sqlite3.DatabaseError:
+        database.close()
+        raise
+    return database
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """No database, one with holes, or one with another table of that name."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _hash(text: str) -> str:
