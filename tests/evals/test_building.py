@@ -110,6 +110,17 @@ def test_what_a_killed_run_was_building_goes_after_a_day(tiny: Path, settings: S
     assert not old.parent.exists() and young.exists() and alive.exists()
 
 
+@pytest.mark.parametrize("lost", [Path.unlink, lambda store: store.write_bytes(b"")], ids=["gone", "empty"])
+def test_a_store_that_lost_its_file_is_built_again(
+    tiny: Path, settings: Settings, tmp_path: Path, lost: Callable[[Path], object]
+) -> None:
+    dataset = datasets.load(tiny)
+    store, _ = building.prepared(dataset, None, settings, tmp_path / "cache")
+    lost(store)
+    assert building.prepared(dataset, None, settings, tmp_path / "cache")[0] == store
+    open_store(str(store), read_only=True).close()
+
+
 def test_everything_is_remembered_in_order_and_nothing_merged(tmp_path: Path, settings: Settings) -> None:
     corpus = [
         {"_id": "b", "text": "Yes, I agree with you.", "metadata": {"created_at": "2024-02-01"}},

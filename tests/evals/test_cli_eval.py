@@ -346,6 +346,18 @@ def test_a_wrong_set_is_told_before_the_others_are_measured(cli: Cli, tiny: Path
     assert not (tmp_path / "home" / "evals").exists()
 
 
+def test_a_damaged_store_of_the_cache_is_built_again_when_asked(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    def macro(*more: str) -> Any:
+        return document(cli("eval", "run", tiny, "-P", "lexical", "--json", *more))["macro"]
+
+    found = macro()
+    (store,) = (tmp_path / "home" / "evals" / "stores").glob("*/store.db")
+    store.write_bytes(store.read_bytes()[:50_000])
+    error = document(cli("eval", "run", tiny, "--json", code=1))["error"]
+    assert "--rebuild" in error["hint"] and str(store.parent.parent) in error["hint"] and "doctor" not in error["hint"]
+    assert macro("--rebuild") == found
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "run.json"
     results.put(target, "old")

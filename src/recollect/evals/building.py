@@ -11,8 +11,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ import recollect
 from recollect import settings as configuration
 from recollect import writing
 from recollect.adapters import open_store
-from recollect.domain.errors import InvalidInput, ModelUnavailable, RecollectError
+from recollect.domain.errors import Corrupt, InvalidInput, ModelUnavailable, RecollectError
 from recollect.domain.memory import EPISODE, Scope
 from recollect.engine import Engine
 from recollect.evals import datasets
@@ -69,15 +69,30 @@ def prepared(
     model = "none" if embedder is None else embedder.id
     family = hashlib.sha256(f"{dataset.corpus_hash} {model}".encode()).hexdigest()[:16]
     place = folder / "stores" / f"{dataset.name}-{family}-{code_hash()[:12]}"
-    if rebuild:
+    if rebuild or not _is_whole(place):
         shutil.rmtree(place, ignore_errors=True)
-    if not (place / "made.json").is_file():
         _build(dataset, embedder, settings, folder, place, progress or _silent)
     # When it was last used decides what is pruned; a cache that is only read will do as well.
     with suppress(OSError):
         os.utime(place)
     _prune(place.parent, f"{dataset.name}-{family}-")
     return place / "store.db", {one.id: memory_id(number) for number, one in enumerate(dataset.documents)}
+
+
+def _is_whole(place: Path) -> bool:
+    """A folder gets its name when it is complete; but people and disks take files away."""
+    store = place / "store.db"
+    return (place / "made.json").is_file() and store.is_file() and store.stat().st_size > 0
+
+
+@contextmanager
+def damage_told(folder: Path) -> Generator[None]:
+    """Of a damaged store of the cache no backup is needed, and `doctor` cannot help: it is built again."""
+    try:
+        yield
+    except Corrupt as error:
+        hint = f"`recollect eval run --rebuild` builds it anew, or delete {folder / 'stores'}"
+        raise Corrupt(f"a data set's store in the cache is damaged: {error.message}", hint) from error
 
 
 def memory_id(number: int) -> str:

@@ -124,7 +124,7 @@ class RememberingEmbedder(Wrapped):
 
 
 def _opened(file: Path | None) -> sqlite3.Connection:
-    """The file, or a memory of this process alone where none can be made. A damaged one is begun anew: it is a cache."""
+    """The file, or memory alone where none can be made. A damaged file is begun anew: it is a cache."""
     if file is None:
         return _prepared(":memory:")
     try:

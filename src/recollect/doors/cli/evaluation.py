@@ -321,11 +321,13 @@ def _benches(
     run: Session, stack: ExitStack, folders: Sequence[str], questions: str | None, source: Source
 ) -> Iterator[Bench]:
     """One bench after another, opened when it is its turn and open until the stack is closed."""
-    from recollect.evals import datasets, sources
+    from recollect.evals import building, datasets, sources
 
     if bool(folders) == bool(questions):
         raise typer.BadParameter("give either --data or --questions", param_hint="--data")
     places = [Path(questions).expanduser()] if questions else _sets(folders)
+    if not questions:
+        stack.enter_context(building.damage_told(source.cache))
     for place in places[1:]:
         # What is wrong with a later set would cost what the earlier ones took; the first is read at once anyway.
         datasets.load(place)
