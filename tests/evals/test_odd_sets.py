@@ -50,6 +50,13 @@ def test_a_grade_that_is_no_number_is_named_with_its_line(tiny: Path, grade: str
         judged(tiny, f"q1\ta1\t1\nq2\ta6\t{grade}\n")
 
 
+@pytest.mark.parametrize("category", [0, False, "0"])
+def test_a_stratum_may_be_called_nought(tmp_path: Path, category: Any) -> None:
+    queries = [{**ONE[0], "metadata": {"category": category}}]
+    (query,) = datasets.load(write_set(tmp_path / "set", CORPUS, queries, [("q1", "a1", 1)])).queries
+    assert query.stratum == str(category)
+
+
 def test_numbers_are_ids_too(tmp_path: Path) -> None:
     corpus = [{"_id": 1, "text": "one"}, {"_id": 2, "text": "two", "metadata": {"session": 7}}]
     folder = write_set(

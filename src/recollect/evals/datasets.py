@@ -299,7 +299,7 @@ def _query(
     entry: Mapping[str, Any], relevant: Mapping[str, dict[str, int]], haystacks: Mapping[str, frozenset[str]]
 ) -> Query:
     metadata, id = _metadata(entry), _id(entry)
-    stratum = next((str(metadata[name]) for name in STRATUM if metadata.get(name)), None)
+    stratum = next((str(metadata[name]) for name in STRATUM if metadata.get(name) not in (None, "")), None)
     known = relevant.get(id, {})
     kind: Kind = "counted" if known else "unjudged"
     if stratum in ASIDE and known:
