@@ -278,7 +278,15 @@ def test_a_sample_of_own_questions_is_spread_over_them(cli: Cli, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"now": "soon"}, {"namespace": ["a"]}, {"project": {}}, {"session": 1.5}, {"stratum": []}]
+    "wrong",
+    [
+        {"now": "soon"},
+        {"namespace": ["a"]},
+        {"project": {}},
+        {"session": 1.5},
+        {"stratum": []},
+        {"relevant": {"ID": 10**30}},
+    ],
 )
 def test_what_an_own_question_cannot_be_is_named_with_its_entry(
     cli: Cli, tmp_path: Path, wrong: dict[str, Any]

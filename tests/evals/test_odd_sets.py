@@ -38,13 +38,14 @@ def judged(tiny: Path, text: str) -> dict[str, Any]:
         "q1\ta1\t1\tsure\nq2\ta6\t1\t\n",
         "query-id\tcorpus-id\tscore\tremark\nq1\ta1\t1\tsure\nq2\ta6\t1\t7 of 9\n",
         "q1\ta1\t0.5\nq2\ta6\t0.01\nq2\ta2\t-0.5\n",
+        "q1\ta1\t0\nq1\ta2\t2\nq1\ta1\t1\nq2\ta6\t3\nq2\ta6\t1\nq1\ta2\t0\n",
     ],
 )
 def test_judgements_are_read_however_they_are_written(tiny: Path, text: str) -> None:
     assert judged(tiny, text) == {"q1": {"a1": 1}, "q2": {"a6": 1}}
 
 
-@pytest.mark.parametrize("grade", ["inf", "nan", "high", "x" * 200_000])
+@pytest.mark.parametrize("grade", ["inf", "nan", "high", "x" * 200_000, "1e30", "1000001"])
 def test_a_grade_that_is_no_number_is_named_with_its_line(tiny: Path, grade: str) -> None:
     with pytest.raises(InvalidInput, match=r"test\.tsv:2"):
         judged(tiny, f"q1\ta1\t1\nq2\ta6\t{grade}\n")

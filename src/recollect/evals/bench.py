@@ -160,6 +160,6 @@ def _grades(value: Any, place: str) -> dict[str, int]:
         return {str(id): 1 for id in cast(list[Any], value)}
     if isinstance(value, dict):
         graded = cast(dict[str, Any], value)
-        if all(type(grade) is int for grade in graded.values()):
+        if all(type(grade) is int and grade <= datasets.MAX_GRADE for grade in graded.values()):
             return {id: grade for id, grade in graded.items() if grade > 0}
     raise InvalidInput(f"{place}: relevant must be a list of ids or an object of grades", 'such as ["01h…"]')

@@ -37,6 +37,8 @@ ASKED_AT = ("question_date", "asked_at", "created_at")
 STRATUM = ("category", "stratum", "question_type")
 CANDIDATES = ("sessions", "documents", "docs", "candidates")
 MAX_ENTRIES = 5_000_000
+MAX_GRADE = 1_000_000
+"""What judges by grades counts in C, and not so far as Python does."""
 TEST = "test.tsv"
 
 
@@ -333,17 +335,22 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
                 except (ValueError, OverflowError):
                     hint = "each line is query-id, corpus-id and score, separated by tabs"
                     raise InvalidInput(f"{path}:{number} is no judgement", hint) from None
-                if grade > 0 and document in known:
+                if document in known:
                     relevant.setdefault(query, {})[document] = grade
                 unknown += grade > 0 and document not in known
-    return relevant, unknown
+    # What is judged twice counts as it was judged last, also where that takes a judgement back.
+    above = {query: {id: grade for id, grade in judged.items() if grade > 0} for query, judged in relevant.items()}
+    return {query: judged for query, judged in above.items() if judged}, unknown
 
 
 def _judgement(cells: Sequence[str]) -> tuple[str, str, int]:
     """Question, document and grade, part of one counted as a whole; in TREC's files the second column says nothing."""
     trec = len(cells) == 4 and cells[1].strip().upper() in ("0", "Q0")
     query, document, grade = (cells[0], *cells[2:]) if trec else cells[:3]
-    return query.strip(), document.strip(), math.ceil(float(grade))
+    whole = math.ceil(float(grade))
+    if whole > MAX_GRADE:
+        raise ValueError(f"grades end at {MAX_GRADE}")
+    return query.strip(), document.strip(), whole
 
 
 def _is_header(cells: Sequence[str]) -> bool:
