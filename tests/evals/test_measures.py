@@ -61,6 +61,13 @@ def test_any_text_may_be_the_id_of_a_question() -> None:
     assert found.ids == ids and found.of("mrr@10").tolist() == [0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("id", ["half \ud800", "a\0b", "", "a b\tc\n"])
+def test_any_text_may_be_the_id_of_a_memory(id: str) -> None:
+    """A user writes the ids of his own questions, and half a pair of surrogates ended the process."""
+    found = measures.score({"q": {id: 1, "a": 1}}, {"q": ["a", "other", id]}, (1, 3))
+    assert (found.of("recall@1").tolist(), found.of("recall@3").tolist()) == ([0.5], [1.0])
+
+
 def test_no_questions_give_no_means() -> None:
     assert measures.score({}, {}).means() == {}
     assert significance.estimates(np.zeros((0, 3))) == []

@@ -65,19 +65,26 @@ def score(
     measures = _measures(ks)
     values = np.zeros((len(ids), len(names)))
     # ir-measures sorts by score: ranks become falling numbers, so that the order given is the order judged. It reads
-    # ids as C does, and some sets have ids that C cannot read: questions go by their number.
+    # ids as C does, and there are ids that C cannot read: questions and memories go by their number.
+    numbers: dict[str, str] = {}
     run = {
-        str(row): {one: float(-place) for place, one in enumerate(rankings[id])}
+        str(row): {_number(one, numbers): float(-place) for place, one in enumerate(rankings[id])}
         for row, id in enumerate(ids)
         if rankings.get(id)
     }
-    qrels = {str(row): dict(relevant[id]) for row, id in enumerate(ids)}
+    qrels = {
+        str(row): {_number(one, numbers): grade for one, grade in relevant[id].items()} for row, id in enumerate(ids)
+    }
     columns = {measure: names.index(name) for name, measure in measures.items()}
     for metric in _ir_measures().iter_calc(list(columns), qrels, run):
         values[int(metric.query_id), columns[metric.measure]] = metric.value
     for k in ks:
         values[:, names.index(f"all@{k}")] = values[:, names.index(f"recall@{k}")] >= 1 - EXACT
     return Scores(ids, names, values)
+
+
+def _number(id: str, numbers: dict[str, str]) -> str:
+    return numbers.setdefault(id, str(len(numbers)))
 
 
 def _measures(ks: Sequence[int]) -> dict[str, Any]:
