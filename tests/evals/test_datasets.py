@@ -155,11 +155,11 @@ def test_the_hash_follows_the_data(tiny: Path) -> None:
     [
         ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{nonsense\n', "corpus.jsonl:2"),
         ("queries.jsonl", "[1]\n", "queries.jsonl:1"),
-        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"text": "x"}\n', "corpus.jsonl: entry 2"),
-        ("queries.jsonl", '{"_id": " ", "text": "x"}\n', "queries.jsonl: entry 1"),
+        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"text": "x"}\n', "corpus.jsonl:2"),
+        ("queries.jsonl", '\n\n{"_id": " ", "text": "x"}\n', "queries.jsonl:3"),
         ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": "1", "text": "y"}\n', "twice"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 a1 1\n", "test.tsv:2"),
-        ("haystacks.jsonl", '{"query": "q1"}\n', "haystacks.jsonl"),
+        ("haystacks.jsonl", '\n{"query": "q1"}\n', "haystacks.jsonl:2"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(tiny: Path, file: str, text: str, place: str) -> None:
@@ -178,6 +178,10 @@ def test_what_is_not_utf_8_is_named(tiny: Path, file: str) -> None:
 def test_what_is_missing_is_named(tmp_path: Path, tiny: Path) -> None:
     with pytest.raises(NotFound, match="no data set"):
         datasets.load(tmp_path / "nowhere")
+    (tiny / "corpus.jsonl").rename(tiny / "corpus.jsonl.gz")
+    with pytest.raises(NotFound) as packed:
+        datasets.load(tiny)
+    assert packed.value.hint == "unpack corpus.jsonl.gz"
     (tiny / "qrels" / "test.tsv").unlink()
     with pytest.raises(NotFound, match="qrels"):
         datasets.load(tiny)
@@ -219,3 +223,18 @@ def test_what_figures_leave_out_is_told(tmp_path: Path) -> None:
     told = datasets.remarks(datasets.load(write_set(tmp_path / "set", corpus, [{"_id": "q"}], qrels, haystacks)))
     assert [one.split()[0] for one in told] == ["1", "1", "1"]
     assert "without text" in told[0] and "does not hold" in told[1] and "outside their haystack" in told[2]
+
+
+def test_haystacks_and_judgements_that_fit_nothing_are_told(tmp_path: Path) -> None:
+    """Else questions would be asked of everything, or of less than was meant, and nobody would know."""
+    corpus = [{"_id": "a", "text": "text a"}, {"_id": "b", "text": "text b"}, {"_id": "empty", "text": " "}]
+    queries = [{"_id": "q", "text": "a"}, {"_id": "r", "text": "b"}]
+    haystacks = [{"query": "q", "documents": ["a", "gone", "empty"]}, {"query": "R", "documents": ["b", "gone"]}]
+    qrels = [("q", "a", 1), ("r", "b", 1), ("other", "a", 1), ("R", "a", 0)]
+    told = datasets.remarks(datasets.load(write_set(tmp_path / "set", corpus, queries, qrels, haystacks)))
+    assert told == [
+        "1 documents without text were left out",
+        "2 questions of qrels/ or haystacks.jsonl are not in queries.jsonl",
+        "1 names in haystacks.jsonl are those of no document and no session",
+        "1 questions have no haystack and are asked of everything",
+    ]

@@ -89,6 +89,10 @@ class Dataset:
     """Documents and questions that are there twice, word by word."""
     timeless: int = 0
     """Documents and questions whose time nobody can read."""
+    strangers: int = 0
+    """Questions that are judged or have a haystack, but are not in queries.jsonl."""
+    nameless: int = 0
+    """Names in haystacks that no document and no session has."""
 
 
 def load(folder: Path) -> Dataset:
@@ -104,7 +108,7 @@ def load(folder: Path) -> Dataset:
     everything, apart = _scoped(_distinct(every_document, folder / "corpus.jsonl"), entries)
     documents = tuple(in_order([one for one in everything if one.content.strip()]))
     relevant, unknown = _judgements(judgements, {one.id for one in documents})
-    haystacks = _haystacks(folder / "haystacks.jsonl", [one for one in every_document if one.content.strip()])
+    haystacks, nameless = _haystacks(folder / "haystacks.jsonl", every_document, {one.id for one in documents})
     read = _distinct([_query(entry, relevant, haystacks) for entry in entries], folder / "queries.jsonl")
     queries = tuple(_placed(read, documents))
     if all(one.kind == "unjudged" for one in queries):
@@ -122,6 +126,8 @@ def load(folder: Path) -> Dataset:
         unused=tuple(one.name for one in every if one not in judgements),
         repeated=len(every_document) - len(everything) + len(entries) - len(read),
         timeless=sum("created_at" in one.metadata for one in everything) + sum(map(_undated, entries)),
+        strangers=len((relevant.keys() | haystacks.keys()) - {one.id for one in queries}),
+        nameless=nameless,
     )
 
 
@@ -129,6 +135,7 @@ def remarks(dataset: Dataset) -> list[str]:
     """What a reader of the figures should know about the data, in words."""
     homes = {one.id: one.namespace for one in dataset.documents}
     lost = sum(any(not _reaches(one, id, homes) for id in one.relevant) for one in dataset.queries)
+    everywhere = sum(one.candidates is None and one.kind != "unjudged" for one in dataset.queries)
     told = [
         f"judged by {TEST} alone, not by {', '.join(dataset.unused)}" if dataset.unused else "",
         f"{dataset.empty} documents without text were left out" if dataset.empty else "",
@@ -137,6 +144,15 @@ def remarks(dataset: Dataset) -> list[str]:
         else "",
         f"{dataset.repeated} lines say again what another one says" if dataset.repeated else "",
         f"{dataset.timeless} times could not be read" if dataset.timeless else "",
+        f"{dataset.strangers} questions of qrels/ or haystacks.jsonl are not in queries.jsonl"
+        if dataset.strangers
+        else "",
+        f"{dataset.nameless} names in haystacks.jsonl are those of no document and no session"
+        if dataset.nameless
+        else "",
+        f"{everywhere} questions have no haystack and are asked of everything"
+        if everywhere and any(one.candidates is not None for one in dataset.queries)
+        else "",
         f"{lost} questions have evidence in another namespace or outside their haystack, where they cannot find it"
         if lost
         else "",
@@ -195,8 +211,14 @@ def in_order(documents: Sequence[Document]) -> list[Document]:
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file, one a line; blank lines are passed over."""
+    return (entry for _, entry in _numbered(path))
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The same, each with the number of its line."""
     if not path.is_file():
-        raise NotFound(f"there is no file {path}", "check the path")
+        packed = path.with_name(f"{path.name}.gz")
+        raise NotFound(f"there is no file {path}", f"unpack {packed.name}" if packed.is_file() else "check the path")
     with _text_of(path) as file:
         for number, line in enumerate(file, start=1):
             if number > MAX_ENTRIES:
@@ -209,7 +231,7 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
                 raise InvalidInput(f"{path}:{number} is not JSON", "one JSON object on each line") from None
             if not isinstance(entry, dict):
                 raise InvalidInput(f"{path}:{number} is not an object", "one JSON object on each line")
-            yield cast(dict[str, Any], entry)
+            yield number, cast(dict[str, Any], entry)
 
 
 @contextmanager
@@ -223,10 +245,11 @@ def _text_of(path: Path) -> Generator[TextIO]:
 
 def _entries(path: Path) -> list[dict[str, Any]]:
     """The objects of a file, each with an id."""
-    found = list(json_lines(path))
-    for number, entry in enumerate(found, start=1):
+    found: list[dict[str, Any]] = []
+    for number, entry in _numbered(path):
         if not _id(entry):
-            raise InvalidInput(f"{path}: entry {number} has no _id", "every document and every question needs one")
+            raise InvalidInput(f"{path}:{number} has no _id", "every document and every question needs one")
+        found.append(entry)
     return found
 
 
@@ -358,24 +381,28 @@ def _is_header(cells: Sequence[str]) -> bool:
     return len(cells) in (3, 4) and not any(sign.isdigit() for cell in cells[2:] for sign in cell)
 
 
-def _haystacks(path: Path, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
-    """For each question the documents it may find: named themselves, or by their session."""
+def _haystacks(
+    path: Path, documents: Sequence[Document], stored: set[str]
+) -> tuple[dict[str, frozenset[str]], int]:  # fmt: skip
+    """For each question the stored documents it may find: named themselves, or by their session; and how many names
+    are those of nothing."""
     if not path.is_file():
-        return {}
+        return {}, 0
     by_name: dict[str, set[str]] = {}
     for one in documents:
-        by_name.setdefault(one.id, set()).add(one.id)
-        if one.session is not None:
-            by_name.setdefault(one.session, set()).add(one.id)
+        for name in (one.id,) if one.session is None else (one.id, one.session):
+            by_name.setdefault(name, set()).update({one.id} & stored)
     found: dict[str, frozenset[str]] = {}
-    for entry in json_lines(path):
+    unknown: set[str] = set()
+    for number, entry in _numbered(path):
         names = next((entry[name] for name in CANDIDATES if isinstance(entry.get(name), list)), None)
         query = entry.get("query", entry.get("query-id"))
         if names is None or query is None:
-            raise InvalidInput(f"{path}: an entry lacks its query or its candidates", 'use {"query", "sessions": […]}')
+            raise InvalidInput(f"{path}:{number} lacks its query or its candidates", 'use {"query", "sessions": […]}')
         called = [str(name).strip() for name in cast(list[Any], names)]
+        unknown.update(name for name in called if name not in by_name)
         found[str(query).strip()] = frozenset[str]().union(*(by_name.get(name, set[str]()) for name in called))
-    return found
+    return found, len(unknown)
 
 
 def _metadata(entry: Mapping[str, Any]) -> dict[str, Any]:
