@@ -12,6 +12,9 @@ from recollect.writing import as_asked
 
 MILLISECONDS_FROM = 100_000_000_000
 """So many seconds end in the year 5138: larger numbers are milliseconds."""
+WITHOUT_SIGNS = {8: "%Y%m%d", 14: "%Y%m%d%H%M%S"}
+"""ISO 8601 without its signs, by the number of digits. As seconds such a date would be a day of 1970, and as milliseconds
+one of the 27th century: nobody means those."""
 YEARS = range(1000, 3000)
 FORMATS = (
     "%Y/%m/%d %H:%M:%S",
@@ -26,6 +29,7 @@ FORMATS = (
     "%Y-%m",
 )
 _WEEKDAY = re.compile(r"\s*\((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\)", re.IGNORECASE)
+_UTC = re.compile(r"(\d{4}-.*\d) ?(?:utc|z)", re.IGNORECASE)
 
 
 def moment(value: Any) -> datetime | None:
@@ -33,7 +37,11 @@ def moment(value: Any) -> datetime | None:
     if value is None or value == "" or isinstance(value, bool):
         return None
     text = _WEEKDAY.sub("", str(value)).strip()
+    if named := _UTC.fullmatch(text):
+        text = f"{named[1]}Z"
     try:
+        if re.fullmatch(r"(19|20)\d{6}(\d{6})?", text):
+            return as_asked(datetime.strptime(text, WITHOUT_SIGNS[len(text)]).replace(tzinfo=UTC))
         if isinstance(value, int | float) or re.fullmatch(r"-?\d+(\.\d+)?", text):
             return _of_number(float(text))
         return as_asked(text)
