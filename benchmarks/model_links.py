@@ -51,6 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
     engine = Engine(open_store(":memory:"), chosen, remembering, None, open_extractor(chosen), background=False)
     before, again = _asked(plain, engine)
     report = engine.extract_concepts()
+    if report.stopped is not None:
+        # Without links the row would say that they are worth nothing.
+        print(f"the language model did not read everything: {report.stopped}", file=sys.stderr)
+        return 1
     after = again()
     print(f"{len(small.queries)} questions, {len(small.documents)} memories; recall@{FIRST}")
     print(f"read {report.extracted}, nothing usable {report.failed}, links {report.linked}\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import benchmarks
+from benchmarks import model_links
 from tests.evals.conftest import write_set
 
 SET = "SET"
@@ -43,6 +44,14 @@ def test_a_script_runs_and_prints_its_table(
     with suppress(SystemExit):
         runpy.run_module(f"benchmarks.{name}", run_name="__main__")
     assert told in capsys.readouterr().out
+
+
+@pytest.mark.model
+def test_links_that_no_model_made_have_no_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_set(tmp_path / "tiny")
+    assert model_links.main(["--data", str(folder), "--language-model", "http://127.0.0.1:9/v1"]) == 1
+    printed = capsys.readouterr()
+    assert "did not read everything" in printed.err and "links" not in printed.out
 
 
 def test_no_script_is_forgotten() -> None:
