@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from recollect.evals import results
-from tests.evals.conftest import CORPUS, write_set
+from tests.evals.conftest import CORPUS, QUERIES, write_set
 
 Cli = Callable[..., str]
+ABSTAINED = {"abstention": True}
 
 
 def document(text: str) -> Any:
@@ -179,6 +180,15 @@ def test_the_report_needs_nothing_but_itself(cli: Cli, tiny: Path, tmp_path: Pat
         assert title in html and title in text.read_text(encoding="utf-8")
     assert cli("eval", "report", out).startswith("### Quality")
     assert document(cli("eval", "report", out, "--json"))["written"] == []
+
+
+def test_a_sweep_without_a_curve_has_no_plot(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    """One value is a point that nobody sees; and where no question counts, nothing is 0."""
+    unanswered = write_set(tmp_path / "unanswered", queries=[{**one, "metadata": ABSTAINED} for one in QUERIES])
+    for data, values, drawn in ((tiny, "1,2", 1), (tiny, "1", 0), (unanswered, "1,2", 0)):
+        cli("eval", "sweep", data, "-P", "two-stage", "--set", f"fusion.k={values}", "--out", tmp_path / "out")
+        cli("eval", "report", tmp_path / "out", "--html", tmp_path / "page.html")
+        assert (tmp_path / "page.html").read_text("utf-8").count("<svg") == drawn
 
 
 def test_the_average_in_the_report_is_that_of_the_run(cli: Cli, tiny: Path, tmp_path: Path) -> None:

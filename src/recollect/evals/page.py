@@ -87,7 +87,7 @@ def _recall_curve(measures: Mapping[str, Mapping[str, float]]) -> list[plots.Poi
 
 
 def _sweep_plots(documents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One curve per set over a single numeric option, and one for the macro average."""
+    """One curve per set over a single numeric option, and one for the macro average; one value makes no curve."""
     drawn: list[str] = []
     for document in (one for one in documents if one["kind"] == "sweep"):
         paths = list(dict.fromkeys(path for one in document["combinations"] for path in one["options"]))
@@ -96,10 +96,11 @@ def _sweep_plots(documents: Sequence[Mapping[str, Any]]) -> list[str]:
             continue
         path, by = paths[0], document["by"]
         series: dict[str, list[plots.Point]] = {"macro average": []}
-        for one in document["combinations"]:
-            series["macro average"].append((float(one["options"][path]), one["macro"].get(by, 0.0)))
+        for one in (one for one in document["combinations"] if by in one["macro"]):
+            series["macro average"].append((float(one["options"][path]), one["macro"][by]))
             for name, found in one["sets"].items():
                 if by in found["measures"]:
                     series.setdefault(name, []).append((float(one["options"][path]), found["measures"][by]["mean"]))
-        drawn.append(plots.lines(f"{document['profile']}: {by} over {path}", series, path, by))
+        if len({x for x, _ in series["macro average"]}) > 1:
+            drawn.append(plots.lines(f"{document['profile']}: {by} over {path}", series, path, by))
     return drawn
