@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recollect.evals import results
-from tests.evals.conftest import CORPUS, QUERIES, write_set
+from tests.evals.conftest import CORPUS, QUERIES, Opened, write_set
 
 Cli = Callable[..., str]
 ABSTAINED = {"abstention": True}
@@ -203,6 +203,18 @@ def test_the_average_in_the_report_is_that_of_the_run(cli: Cli, tiny: Path, tmp_
     rows = document(cli("eval", "report", *places, "--json"))["tables"][0]["rows"]
     averages = [row[1:4] for row in rows if row[0] == "macro average" and row[1] == "lexical"]
     assert averages == [["lexical", "2", expected]] * 3
+
+
+def test_where_no_question_counts_a_note_says_so_and_strata_have_their_figures(
+    cli: Cli, tmp_path: Path, opened: Opened
+) -> None:
+    aside = [{"_id": "q", "text": "when does the ferry leave", "metadata": {"category": "adversarial"}}]
+    folder = write_set(tmp_path / "aside", CORPUS, aside, [("q", "a1", 1)])
+    assert "no question counts in the measures" in opened(folder).facts["note"]
+    cli("eval", "run", folder, "-P", "lexical", "--out", tmp_path / "out")
+    tables = document(cli("eval", "report", tmp_path / "out", "--json"))["tables"]
+    strata = next(one for one in tables if one["title"] == "By stratum")
+    assert dict(zip(strata["columns"], strata["rows"][0], strict=True))["recall@5"].startswith("1.000")
 
 
 def test_names_cannot_break_the_page(cli: Cli, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from recollect.domain.errors import InvalidInput
 from recollect.evals import bench as benches
 from recollect.evals import building, datasets, unanswerable
-from recollect.evals.bench import Bench
+from recollect.evals.bench import Bench, Case
 from recollect.evals.building import Progress
 from recollect.evals.vectors import file_of
 from recollect.settings import Settings
@@ -70,13 +70,20 @@ def public(
         "unjudged": len(dataset.queries) - len(judged),
         "aside": sum(case.kind == "aside" for case in cases),
         "embedder": embedder.id if embedder is not None else None,
-        "note": "; ".join([*([note] if note else []), *datasets.remarks(dataset)]),
+        "note": "; ".join([*([note] if note else []), *datasets.remarks(dataset), *_uncounted(cases)]),
     }
     vectors = None if embedder is None else file_of(source.cache / "vectors", embedder.id)
     with benches.opened(
         str(store), source.settings, cases, facts, embedder, name=name or dataset.name, vectors=vectors
     ) as bench:  # fmt: skip
         yield bench
+
+
+def _uncounted(cases: Sequence[Case]) -> list[str]:
+    """Said where measures and comparisons stay empty, for else they would do so without a word."""
+    if any(case.kind == "counted" for case in cases):
+        return []
+    return ["no question counts in the measures: all are unanswerable or adversarial"]
 
 
 @contextmanager

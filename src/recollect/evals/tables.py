@@ -312,5 +312,8 @@ def _shown(results: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _measured(results: Sequence[Entry]) -> Iterator[str]:
+    """Of all questions and, where none of them counts, of the strata that stand apart."""
     for one in results:
         yield from one["measures"]
+        for part in one["strata"].values():
+            yield from part["measures"]
