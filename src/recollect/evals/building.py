@@ -69,8 +69,9 @@ def prepared(
     model = "none" if embedder is None else embedder.id
     family = hashlib.sha256(f"{dataset.corpus_hash} {model}".encode()).hexdigest()[:16]
     place = folder / "stores" / f"{dataset.name}-{family}-{code_hash()[:12]}"
-    if rebuild or not _is_whole(place):
+    if rebuild or (place.exists() and not _is_whole(place)):
         shutil.rmtree(place, ignore_errors=True)
+    if not _is_whole(place):
         _build(dataset, embedder, settings, folder, place, progress or _silent)
     # When it was last used decides what is pruned; a cache that is only read will do as well.
     with suppress(OSError):
