@@ -74,6 +74,17 @@ def test_another_corpus_or_embedder_gets_another_store(tiny: Path, settings: Set
     assert len({first, second, third}) == 3
 
 
+@pytest.mark.parametrize("name", ["a" * 240, "two\nlines", "[ab] set*"])
+def test_a_folder_may_be_called_anything(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    dataset, cache = datasets.load(write_set(tmp_path / name)), tmp_path / "cache"
+    for number in range(building.KEPT_PER_SET + 1):
+        monkeypatch.setattr(building, "code_hash", lambda number=number: str(number) * 64)
+        building.prepared(dataset, None, settings, cache)
+    assert len(list((cache / "stores").iterdir())) == building.KEPT_PER_SET
+
+
 def test_old_stores_of_a_set_do_not_pile_up(
     tiny: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

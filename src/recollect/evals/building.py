@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from glob import escape
 from pathlib import Path
 from time import time
 from typing import Any
@@ -42,6 +43,8 @@ Progress = Callable[[str, int, int], None]
 
 LAYOUT = 1
 KEPT_PER_SET = 4
+FOLDER_BYTES = 150
+"""Of a set's name in the cache, whose file systems end at 255."""
 WRITTEN_AT_ONCE = 500
 # The parts of the code that decide what a store holds, and which memory is which document.
 WRITERS = ("domain", "stages", "stores", "upkeep", "writing")
@@ -68,7 +71,8 @@ def prepared(
     """The file of the set's store, and for each document the id of its memory. Built if it is not there."""
     model = "none" if embedder is None else embedder.id
     family = hashlib.sha256(f"{dataset.corpus_hash} {model}".encode()).hexdigest()[:16]
-    place = folder / "stores" / f"{dataset.name}-{family}-{code_hash()[:12]}"
+    stem = f"{_named(dataset.name, FOLDER_BYTES)}-{family}-"
+    place = folder / "stores" / f"{stem}{code_hash()[:12]}"
     if rebuild or (place.exists() and not _is_whole(place)):
         shutil.rmtree(place, ignore_errors=True)
     if not _is_whole(place):
@@ -76,7 +80,7 @@ def prepared(
     # When it was last used decides what is pruned; a cache that is only read will do as well.
     with suppress(OSError):
         os.utime(place)
-    _prune(place.parent, f"{dataset.name}-{family}-")
+    _prune(place.parent, stem)
     return place / "store.db", {one.id: memory_id(number) for number, one in enumerate(dataset.documents)}
 
 
@@ -118,8 +122,11 @@ def drafts(dataset: Dataset) -> Iterator[writing.Draft]:
         yield writing.Draft(
             content=_text(one.content),
             type=_type(one),
-            scope=Scope(namespace=namespace_of(one.namespace), session=_session(one.session)),
-            source=dataset.name,
+            scope=Scope(
+                namespace=namespace_of(one.namespace),
+                session=None if one.session is None else _named(one.session, POLICY.name_bytes),
+            ),
+            source=_named(dataset.name, POLICY.name_bytes),
             created_at=one.created_at,
             metadata={name: value for name, value in one.metadata.items() if _fits({name: value})},
         )
@@ -137,9 +144,9 @@ def _text(content: str) -> str:
     return content.replace("\0", " ").encode(errors="replace").decode()
 
 
-def _session(name: str | None) -> str | None:
+def _named(name: str, most: int) -> str:
     """The set's own name where it is short and on one line, else one made from its hash."""
-    if name is None or (name.isprintable() and len(name.encode(errors="replace")) <= POLICY.name_bytes):
+    if name.isprintable() and len(name.encode(errors="replace")) <= most:
         return name
     return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:16]
 
@@ -211,7 +218,7 @@ def _prune(folder: Path, stem: str) -> None:
 
     What a killed process was building, and has not touched for a day, goes too.
     """
-    every = sorted(folder.glob(f"{stem}*"), key=lambda one: (one.stat().st_mtime, one.name), reverse=True)
+    every = sorted(folder.glob(f"{escape(stem)}*"), key=lambda one: (one.stat().st_mtime, one.name), reverse=True)
     for old in every[KEPT_PER_SET:]:
         shutil.rmtree(old, ignore_errors=True)
     for left in folder.glob(f"{BUILDING}*"):
