@@ -337,6 +337,7 @@ def test_a_private_run_leaves_the_store_as_it_was(cli: Cli, tmp_path: Path) -> N
         (("run", "TINY", "--k", "x"), 2),
         (("run", "TINY", "--k", "1000"), 2),
         (("run", "TINY", "--questions", "q.jsonl"), 2),
+        (("run", "--questions", "."), 1),
         (("sweep", "TINY"), 2),
         (("sweep", "TINY", "--set", "fusion.nothing=1,2"), 2),
         (("sweep", "TINY", "--set", "fusion.k=1", "--by", "speed"), 2),

@@ -217,7 +217,7 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
 def _numbered(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The same, each with the number of its line."""
     if not path.is_file():
-        packed = path.with_name(f"{path.name}.gz")
+        packed = path.parent / f"{path.name}.gz"
         raise NotFound(f"there is no file {path}", f"unpack {packed.name}" if packed.is_file() else "check the path")
     with _text_of(path) as file:
         for number, line in enumerate(file, start=1):
