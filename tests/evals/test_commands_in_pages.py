@@ -72,7 +72,7 @@ def test_pages_show_commands() -> None:
 
 @pytest.mark.parametrize("command", measured())
 def test_a_measurement_runs_as_its_page_says(cli: Callable[..., str], tmp_path: Path, command: str) -> None:
-    words = [f"{first} {second}" for first in ("red", "old", "slow", "tall", "lost") for second in ("fox", "oak", "bus")]
+    words = [f"{one} {other}" for one in ("red", "old", "slow", "tall", "lost") for other in ("fox", "oak", "bus")]
     corpus = [{"_id": f"{n}{word}", "text": f"Number {n}: the {word} at {n}00"} for word in words for n in (1, 2)]
     queries = [{"_id": one["_id"], "text": f"where is the {one['text'][10:]}"} for one in corpus]
     folder = write_set(tmp_path / "set", corpus, queries, [(one["_id"], one["_id"], 1) for one in corpus])

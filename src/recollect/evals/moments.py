@@ -13,7 +13,7 @@ from recollect.writing import as_asked
 MILLISECONDS_FROM = 100_000_000_000
 """So many seconds end in the year 5138: larger numbers are milliseconds."""
 WITHOUT_SIGNS = {8: "%Y%m%d", 14: "%Y%m%d%H%M%S"}
-"""ISO 8601 without its signs, by the number of digits. As seconds such a date would be a day of 1970, and as milliseconds
+"""ISO 8601 without its signs, by the number of digits. As seconds such a date would be a day of 1970, as milliseconds
 one of the 27th century: nobody means those."""
 YEARS = range(1000, 3000)
 FORMATS = (
