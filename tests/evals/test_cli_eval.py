@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from recollect.evals import results
 from tests.evals.conftest import CORPUS, QUERIES, Opened, write_set
@@ -266,6 +267,18 @@ def test_of_a_private_store_only_totals_are_written(cli: Cli, tmp_path: Path) ->
         written = path.read_bytes().decode("utf-8", "replace").lower()
         assert [secret for secret in secrets if secret.lower() in written] == [], path
     assert [secret for secret in secrets if secret.lower() in printed.lower()] == []
+
+
+def test_paraphrases_that_fit_no_memory_are_told(cli: Cli, tmp_path: Path) -> None:
+    from recollect.doors.cli.app import app
+
+    store, given = tmp_path / "own.db", tmp_path / "mine.jsonl"
+    id = document(cli("--store", store, "remember", "The wombat sleeps", "--json"))["id"]
+    lines = [{"id": id, "query": "who rests?"}, {"id": "unknown", "query": "who else?"}]
+    given.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    words = ["--store", store, "eval", "strata", "--out", tmp_path / "made.jsonl", "--paraphrases", given]
+    done = CliRunner().invoke(app, [str(one) for one in words])
+    assert "1 paraphrase" in done.stdout and "1 of your paraphrases were left out" in done.stderr
 
 
 def own_run(cli: Cli, tmp_path: Path, *entries: dict[str, Any], more: Sequence[object] = (), code: int = 0) -> Any:

@@ -283,16 +283,14 @@ def strata(
     from recollect.evals import paraphrasing, results
     from recollect.evals.strata import build
 
-    run = current(ctx)
+    run, given = current(ctx), _given(paraphrases)
     target = free_target(out, run.settings.store, force=force)
     ask = paraphrasing.configured(run.settings) if with_model else None
     if with_model and ask is None:
         raise InvalidInput("no language model is configured", "set language_model to its URL", "--with-model")
     store = open_store(run.settings.store, read_only=True)
     try:
-        made = build(
-            store, per_stratum=count, seed=seed, namespace=namespace, paraphrase=ask, paraphrases=_given(paraphrases)
-        )
+        made = build(store, per_stratum=count, seed=seed, namespace=namespace, paraphrase=ask, paraphrases=given)
     finally:
         store.close()
     results.put(target, "".join(json.dumps(one.line(), ensure_ascii=False) + "\n" for one in made), mode=0o600)
@@ -301,7 +299,10 @@ def strata(
         run.emit({"path": str(target), "questions": len(made), "strata": counts})
         return
     run.say(f"{target}  " + ", ".join(f"{number} {name}" for name, number in counts.items()))
-    if not counts["paraphrase"]:
+    left = len(given.keys() - {id for one in made if one.stratum == "paraphrase" for id in one.relevant})
+    if left:
+        run.note(f"{left} of your paraphrases were left out: of no memory that may be used here, or more than --count")
+    elif not counts["paraphrase"]:
         run.note("no paraphrases: give your own with --paraphrases, or let a language model write them (--with-model)")
 
 
