@@ -50,8 +50,14 @@ def is_beginning(line: str) -> bool:
 
 
 def scripted() -> list[str]:
-    every = (line for page in PAGES for line in shown(page))
-    return list(dict.fromkeys(line for line in every if line.startswith("python -m benchmarks")))
+    """Every script of the benchmarks that reads its arguments by a parser; the others take them as they stand."""
+    every = (line for page in PAGES for line in shown(page) if line.startswith("python -m benchmarks"))
+    return list(dict.fromkeys(line for line in every if "argparse" in script_of(line).read_text("utf-8")))
+
+
+def script_of(command: str) -> Path:
+    module = command.split()[2]
+    return ROOT / "benchmarks" / f"{module.partition('.')[2] or '__main__'}.py"
 
 
 def on(folder: Path, words: Sequence[str]) -> list[str]:
@@ -92,11 +98,8 @@ def test_a_script_takes_the_arguments_of_its_page(command: str, monkeypatch: pyt
         raise Understood
 
     module, *arguments = shlex.split(command)[2:]
-    script = ROOT / "benchmarks" / f"{module.partition('.')[2] or '__main__'}.py"
-    if "argparse" not in script.read_text("utf-8"):
-        pytest.skip("it takes its words as they stand")
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", understood)
     monkeypatch.setattr(sys, "argv", [module, *arguments])
     with pytest.raises(Understood):
         # By its path: other tests run the same script as a module, which must not be loaded then.
-        runpy.run_path(str(script), run_name="__main__")
+        runpy.run_path(str(script_of(command)), run_name="__main__")
