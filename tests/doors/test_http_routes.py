@@ -428,7 +428,7 @@ def test_unknown_routes_and_methods_are_problems(client: TestClient) -> None:
     problem(client.get("/nowhere"), 404, "no-route")
     wrong = client.request("DELETE", "/settings")
     problem(wrong, 405, "wrong-method")
-    assert wrong.headers["allow"] == "GET, PATCH"
+    assert wrong.headers["allow"] == "GET, HEAD, PATCH"
 
 
 @pytest.mark.covers("prior.sensitive")

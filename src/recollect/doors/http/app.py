@@ -94,9 +94,8 @@ def build_app(
 
 def require_rules(app: FastAPI) -> None:
     """Every route has its rule and every rule its route, or the app is not built."""
-    built = {
-        (method, one.path_format) for one in app.routes if isinstance(one, APIRoute) for method in one.methods or ()
-    }
+    ours = [one for one in app.routes if isinstance(one, APIRoute) and one.include_in_schema]
+    built = {(method, one.path_format) for one in ours for method in one.methods or ()}
     others = {str(getattr(one, "path", "")) or "/" for one in app.routes if not isinstance(one, APIRoute)}
     if built != set(RULES) or not others <= set(MOUNTS):
         odd = sorted(map(str, built ^ set(RULES))) + sorted(others - set(MOUNTS))

@@ -32,6 +32,7 @@ Answers: TypeAlias = dict[int, type[BaseModel] | str | None]
 def route(router: APIRouter, method: str, path: str, answers: Answers) -> Callable[[Handler], Handler]:
     """Add a handler under the rule of its route (KeyError while there is none); the first answer is the usual one."""
     rule = RULES[method, path]
+    place = path.replace("{id}", "{id:id}")
     responses: dict[int | str, dict[str, Any]] = {status: _answer(status, shape) for status, shape in answers.items()}
     for status in rule.statuses:
         responses[status] = {
@@ -41,7 +42,7 @@ def route(router: APIRouter, method: str, path: str, answers: Answers) -> Callab
 
     def add(handler: Handler) -> Handler:
         router.add_api_route(
-            path.replace("{id}", "{id:id}"),
+            place,
             handler,
             methods=[method],
             status_code=next(iter(answers)),
@@ -51,6 +52,10 @@ def route(router: APIRouter, method: str, path: str, answers: Answers) -> Callab
             summary=_first_line(handler.__doc__ or ""),
             description=handler.__doc__ or "",
         )
+        if method == "GET":  # what may be read may be asked about; the description need not say it twice
+            router.add_api_route(
+                place, handler, methods=["HEAD"], response_model=None, response_class=Response, include_in_schema=False
+            )
         return handler
 
     return add

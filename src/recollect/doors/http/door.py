@@ -14,7 +14,7 @@ from recollect.doors.http.events import Events
 from recollect.doors.http.lanes import Lane, Limits
 from recollect.doors.http.metrics import Metrics
 from recollect.doors.http.problems import render
-from recollect.doors.http.rules import RULES, LaneName
+from recollect.doors.http.rules import LaneName, rule_of
 from recollect.engine import Engine
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Call:
     def __init__(self, request: Request) -> None:
         self.door: Door = request.app.state.door
         self.engine = self.door.engine
-        rule = RULES[request.method, request.scope["route"].path_format]
+        rule = rule_of(request.method, request.scope["route"].path_format)
         self._lane = None if rule.lane is None else self.door.lanes[rule.lane]
 
     async def run(self, work: Callable[[], T]) -> T:

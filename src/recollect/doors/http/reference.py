@@ -28,7 +28,8 @@ curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
 - **Every route** needs `Authorization: Bearer TOKEN` (401), a `Host` that is this machine (421) and, if there is an
   `Origin`, the server's own (403); there is no CORS. Only the page at `/` comes without a token, because it holds no
   data: in a browser it asks for the token, then recalls and draws the reason for every rank. POST and PATCH need
-  `Content-Type: application/json` (415). The Unix socket (mode 0600) has the same rules.
+  `Content-Type: application/json` (415). The Unix socket (mode 0600) has the same rules. HEAD does
+  what GET does, without the body.
 - **Errors** are `application/problem+json` (RFC 9457): `type`, `title`, `status`, `detail`, `hint`, and `field` or
   `existing_id` where there is one. The types begin with `urn:recollect:problem:` — {slugs}.
 - **Limits**: bodies of {body} MiB (413) that arrive within {seconds:g} seconds (408); {quick} requests at once and

@@ -56,5 +56,11 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/openapi.json"): Rule(lane=None),
 }
 
+
+def rule_of(method: str, path: str) -> Rule:
+    """The rule of a route; what is asked with HEAD is run as GET is, and sent without its body."""
+    return RULES["GET" if method == "HEAD" else method, path]
+
+
 # Apps of other doors that this one carries. They stand behind the same checks, the page's files but for the token.
 MOUNTS: tuple[str, ...] = ("/mcp", "/", "/page.js", "/page.css")

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header
+from fastapi import APIRouter, Body, Header, Request
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.responses import Response
@@ -55,7 +55,7 @@ async def stats(call: AtDoor) -> Response:
 
 
 @route(router, "GET", "/v1/events", {200: "text/event-stream"})
-async def events(call: AtDoor, last_event_id: LastEventId = None) -> Response:
+async def events(request: Request, call: AtDoor, last_event_id: LastEventId = None) -> Response:
     """What happens, as server-sent events: remembered, updated, forgotten, linked, recalled, recollected, settings,
 
     consolidated, upkeep. They carry ids and counts, never a text.
@@ -63,8 +63,17 @@ async def events(call: AtDoor, last_event_id: LastEventId = None) -> Response:
     door = call.door
     if door.events.listeners >= door.limits.streams:
         raise Problem(429, "too-many-listeners", "too many are listening", "close one of the streams")
+    if request.method == "HEAD":  # nobody listens: it would be kept open for nothing
+        return _unread_stream()
     stream = _listen(door, None if last_event_id is None else int(last_event_id))
     return EventSourceResponse(stream, ping=15, shutdown_grace_period=GRACE_SECONDS)
+
+
+def _unread_stream() -> Response:
+    """What a stream begins with; like the stream itself it does not say how long it is."""
+    answer = Response(media_type="text/event-stream")
+    del answer.headers["Content-Length"]
+    return answer
 
 
 async def _listen(door: Door, after: int | None) -> AsyncGenerator[ServerSentEvent]:
