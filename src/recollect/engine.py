@@ -20,6 +20,7 @@ from recollect.adapters import attach_vectors, open_embedder, open_extractor, op
 from recollect.domain.changes import SetSetting, Touch
 from recollect.domain.errors import NotFound, StoreUnavailable
 from recollect.domain.memory import DEFAULT_NAMESPACE, Link, Memory, Receipt, Scope
+from recollect.domain.pages import page_start
 from recollect.domain.profile import Profile
 from recollect.domain.question import Mode, SortBy, check_page, check_request, name_of, narrowed, place, several, table
 from recollect.domain.recall import Expanded, Recall
@@ -309,20 +310,20 @@ class Engine(AbstractContextManager["Engine"]):
 
     def list(
         self, *, scope: Scope | None = None, type: str | Sequence[str] | None = None, tags: Sequence[str] = (),
-        after: Time = None, before: Time = None, limit: int = 100, cursor: str | None = None,
+        after: Time = None, before: Time = None, limit: int = 100, cursor: str | Memory | None = None,
     ) -> list[Memory]:  # fmt: skip
         """Memories newest first. The filters are those of `recall`.
 
         limit: at most 1,000
-        cursor: the id of the last memory of the previous page
+        cursor: the last memory of the previous page; its id will do while it is not forgotten
         """
-        check_page(limit, cursor)
+        check_page(limit)
         where = place(scope)
         wanted = narrowed(
             type=type, tags=tags, after=_moment(after, "after"), before=_moment(before, "before"),
             namespace=where.namespace, project=where.project, sessions=(where.session,) if where.session else (),
         )  # fmt: skip
-        return self.store.records.scan(wanted, limit=limit, after=cursor)
+        return self.store.records.scan(wanted, limit=limit, after=page_start(cursor))
 
     # --- settings ---------------------------------------------------------------------------------------------------
 

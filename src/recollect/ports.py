@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from recollect.domain.changes import Change
 from recollect.domain.memory import Link, Memory
+from recollect.domain.pages import Behind
 from recollect.domain.query import Node, Unit
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
@@ -25,7 +26,6 @@ Matrix: TypeAlias = NDArray[np.float32]
 
 # The full-text columns, in order; column weights are given in this order.
 TEXT_COLUMNS = ("content", "tags")
-
 ScanOrder = Literal["created_at", "accessed_at", "id"]
 
 
@@ -44,12 +44,12 @@ class Records(Protocol):
         ...
 
     def scan(
-        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | Behind | None = None
     ) -> list[Memory]:
         """Memories in scope: times newest first (ties by id descending), ids ascending.
 
-        `after` is the id of the last memory of the previous page: the next page starts behind its place in the order.
-        Ordered by id it need not exist any more; ordered by time it must, in the filter's namespace (NotFound).
+        `after` is the last memory of the previous page: the next page starts behind its place in the order. By its id
+        it must still exist in the filter's namespace (NotFound), ordered by id or with its time it need not.
         """
         ...
 

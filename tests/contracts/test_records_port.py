@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone
 from pathlib import Path
@@ -12,6 +13,7 @@ from contract_cases import ALL, at, embedded, ids, note, one, put
 from recollect.domain.changes import AddLink, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.memory import EPOCH, Link
+from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder, Store, VectorIndex
@@ -365,11 +367,28 @@ def test_a_page_after_a_lost_memory_goes_on_by_id_only(store: Store) -> None:
                 store.records.scan(ALL, order=order, after=lost)
 
 
+@pytest.mark.parametrize("order", ["created_at", "accessed_at", "id"])
+def test_a_page_goes_on_behind_the_place_of_a_memory_that_was_forgotten(store: Store, order: ScanOrder) -> None:
+    put(
+        store,
+        *(note(id, created_at=at(number // 2), accessed_at=at(number // 2)) for number, id in enumerate("abcdef")),
+    )
+    listed = ids(store.records.scan(ALL, order=order))
+    for number, id in enumerate(listed[:-1]):
+        place = Behind(at("abcdef".index(id) // 2), id)
+        assert ids(store.records.scan(ALL, order=order, after=place)) == listed[number + 1 :]
+        store.records.write([Erase(id)])
+        assert ids(store.records.scan(ALL, order=order, after=place)) == listed[number + 1 :]
+
+
 @pytest.mark.parametrize("order", ["created_at", "accessed_at"])
 def test_a_page_after_what_can_be_no_id_is_refused(store: Store, order: ScanOrder) -> None:
     put(store, note("a"))
     with pytest.raises((InvalidInput, NotFound)):
         store.records.scan(ALL, order=order, after="half of a pair: \ud800")
+    for odd in ("half of a pair: \ud800", "nothing: \0"):
+        with contextlib.suppress(InvalidInput):  # or a page, where a store has a place for it
+            assert ids(store.records.scan(ALL, order=order, after=Behind(EPOCH - timedelta(days=1), odd))) == []
 
 
 @pytest.mark.covers("two-stage.pool")

@@ -170,6 +170,9 @@ def test_list_pages_newest_first(filled: Any) -> None:
     second = filled("list", "--limit", "2", "--cursor", first["next_cursor"], "--json").document
     assert [one["content"][:7] for one in second["memories"]] == ["I prefe"]
     assert second["next_cursor"] is None
+    filled("forget", first["memories"][-1]["id"], "--yes")
+    again = filled("list", "--limit", "2", "--cursor", first["next_cursor"], "--json").document
+    assert again == second, "it goes on where it was, whatever became of the memory there"
     rows = filled("list", "--type", "preference").out.splitlines()
     assert [row.split("\t")[2:] for row in rows] == [
         ["type", "project", "content"],

@@ -112,6 +112,16 @@ def test_capture_keeps_what_is_marked(client: TestClient) -> None:
     assert found["scope"]["project"] == "shop"
 
 
+def test_a_page_goes_on_where_it_was_after_its_last_memory_was_forgotten(client: TestClient) -> None:
+    ids = [remember(client, f"Fact {one}", dedupe=False, created_at=f"2026-05-0{one}") for one in (4, 3, 2, 1)]
+    page = client.get("/v1/memories", params={"limit": "2"}).json()
+    assert client.delete(f"/v1/memories/{ids[1]}").status_code == 204
+    rest = client.get("/v1/memories", params={"limit": "2", "cursor": page["next_cursor"]}).json()
+    assert ([one["id"] for one in rest["memories"]], rest["next_cursor"]) == (ids[2:], None)
+    by_id = client.get("/v1/memories", params={"cursor": ids[2]}).json()["memories"]
+    assert [one["id"] for one in by_id] == ids[3:], "a mere id will do while it is there"
+
+
 def test_pages_hold_every_memory_once(client: TestClient) -> None:
     ids = {remember(client, f"Fact {one}", dedupe=False, tags=["even"] if one % 2 == 0 else []) for one in range(7)}
     seen: list[str] = []

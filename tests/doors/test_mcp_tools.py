@@ -123,6 +123,7 @@ def test_pages_of_a_list_follow_one_another(engine: Engine) -> None:
             page = await at.call("memory_list", limit=1, cursor=cursor)
             seen += [one["id"] for one in page["memories"]]
             cursor = page["next_cursor"]
+            await at.call("memory_forget", ids=[seen[-1]])
         assert sorted(seen) == sorted(written)
         assert cursor is None, "a full page is the last one where nothing follows it"
 
@@ -377,7 +378,7 @@ def test_arguments_are_read_kindly(engine: Engine) -> None:
         ("memory_forget", {"ids": ["nothing"]}, "take ids from memory_search"),
         ("memory_link", {"source": "a", "type": "likes", "target": "b"}, "'supersedes', 'resolved-by'"),
         ("memory_expand", {"id": "nothing"}, "there is no memory nothing"),
-        ("memory_list", {"cursor": "nothing"}, "there is no memory nothing"),
+        ("memory_list", {"cursor": "nothing"}, "no such memory"),
         ("memory_consolidate", {"limit": 0}, "greater than or equal to 1"),
         ("memory_status", {"verbose": True}, "use only these: none"),
     ],

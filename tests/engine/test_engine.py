@@ -439,6 +439,23 @@ def test_bad_requests_are_typed_errors_with_a_field(engine: Engine, asked: dict[
         assert refused.value.hint and refused.value.field == next(iter(asked))
 
 
+def test_a_listing_goes_on_behind_a_memory_that_was_forgotten(engine: Engine) -> None:
+    for day in (1, 2, 3):
+        engine.remember(f"Room {day} has {day * 7} chairs", created_at=f"1969-12-0{day}", dedupe=False)
+    newest, *others = engine.list()
+    engine.forget(newest.id)
+    assert engine.list(cursor=newest) == others
+    assert engine.list(cursor=others[0].id) == others[1:]
+    with pytest.raises(recollect.NotFound):
+        engine.list(cursor=newest.id)
+
+
+@pytest.mark.parametrize("cursor", ["", "behind:", "behind:x:y", "behind:999999999999999:y", "behind:5:", "\ud800"])
+def test_what_is_no_cursor_is_refused(engine: Engine, cursor: str) -> None:
+    with pytest.raises(recollect.RecollectError):
+        engine.list(cursor=cursor)
+
+
 @pytest.mark.parametrize(
     "asked", [{"limit": 0}, {"limit": -1}, {"limit": 1001}, {"limit": "5"}, {"type": 5}, {"cursor": 5}]
 )

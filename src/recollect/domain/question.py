@@ -182,11 +182,9 @@ def check_request(query: str, limit: int | None, mode: str, sort_by: str, budget
         _check_number(budget_tokens, None, "budget_tokens", "leave it out for no budget")
 
 
-def check_page(limit: int, cursor: str | None = None) -> None:
+def check_page(limit: int) -> None:
     """Refuse a page that nobody would get as it was asked for."""
-    _check_number(limit, MAX_PAGE, "limit", "go on with the last id as cursor")
-    if cursor is not None:
-        name_of(cursor, "cursor")
+    _check_number(limit, MAX_PAGE, "limit", "go on with the last memory as cursor")
 
 
 def check_amount(limit: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from recollect.domain.pages import next_page
 from recollect.domain.question import Mode, SortBy
 from recollect.doors.cli import options, showing
 from recollect.doors.cli.routing import routed
@@ -157,7 +158,9 @@ def list_memories(
     after: options.After = None,
     before: options.Before = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")] = 50,
-    cursor: Annotated[str | None, typer.Option(metavar="ID", help="Go on behind this memory.")] = None,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Go on behind this place: next_cursor, or an id.")
+    ] = None,
 ) -> None:
     """Memories, newest first, a page at a time."""
     run = current(ctx)
@@ -170,8 +173,8 @@ def list_memories(
     }
     with run.engine() as engine:
         page = engine.list(limit=limit, cursor=cursor, **asked)
-        last = page[-1].id if len(page) == limit else None
-        following = last if last is not None and engine.list(limit=1, cursor=last, **asked) else None
+        last = page[-1] if len(page) == limit else None
+        following = next_page(last) if last is not None and engine.list(limit=1, cursor=last, **asked) else None
     if run.json:
         run.emit({"memories": [memory_to_dict(one) for one in page], "next_cursor": following})
         return

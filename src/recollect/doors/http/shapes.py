@@ -41,6 +41,7 @@ Time = Annotated[
 Content = Annotated[str, StringConstraints(min_length=1, max_length=2**20)]
 Query = Annotated[str, StringConstraints(max_length=4096), Field(examples=["which database do we run?"])]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._/-]{0,127}$")]
 # A name, never a path: a request cannot make the daemon read a file.
@@ -199,7 +200,7 @@ class ListQuery(BaseModel):
     after: Time | None = None
     before: Time | None = None
     limit: int = Field(default=100, ge=1, le=500)
-    cursor: Id | None = Field(default=None, description="next_cursor of the page before.")
+    cursor: Cursor | None = Field(default=None, description="next_cursor of the page before.")
 
     def asked(self) -> dict[str, Any]:
         return {

@@ -10,6 +10,7 @@ from pydantic import Field
 
 import recollect
 from recollect.domain.errors import InvalidInput
+from recollect.domain.pages import next_page
 from recollect.domain.question import Mode, SortBy
 from recollect.domain.recall import Expanded, Recall
 from recollect.doors import wire
@@ -156,14 +157,12 @@ class Reading:
 
         Use it to see what is there at all or what was written lately; to find something, use memory_search.
         """
-        if cursor is not None:
-            self._door.own(cursor)
         found = self._door.engine.list(
             scope=self._door.scope(project, session), type=type, tags=tuple(tags or ()), after=after, before=before,
             limit=limit + 1, cursor=cursor,
         )  # fmt: skip
         seen = [views.visible(one) for one in found[:limit]]
-        following = seen[-1].id if len(found) > limit else None
+        following = next_page(seen[-1]) if len(found) > limit else None
         document: dict[str, Any] = {
             "memories": [views.shortened(wire.memory_to_dict(one)) for one in seen],
             "next_cursor": following,

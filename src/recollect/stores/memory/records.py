@@ -9,6 +9,7 @@ from typing import Any
 
 from recollect.domain.changes import Change
 from recollect.domain.memory import Memory
+from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
@@ -42,7 +43,7 @@ class MemoryRecords:
         return [_handed_out(rows[id].memory) for id in ids if id in rows]
 
     def scan(
-        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | Behind | None = None
     ) -> list[Memory]:
         if limit <= 0:
             return []
@@ -50,7 +51,7 @@ class MemoryRecords:
         place, newest_first = ORDERS[order]
         found = sorted(contents.in_scope(filter), key=place, reverse=newest_first)
         if after is not None:
-            last = after if order == "id" else place(_page_end(contents, filter, after))
+            last = _page_end(contents, filter, order, after)
             found = [memory for memory in found if (place(memory) < last if newest_first else place(memory) > last)]
         return [_handed_out(memory) for memory in found[:limit]]
 
@@ -86,11 +87,16 @@ class MemoryRecords:
             return self._shelf.contents
 
 
-def _page_end(contents: Contents, filter: Filter, id: str) -> Memory:
-    row = contents.rows.get(id)
+def _page_end(contents: Contents, filter: Filter, order: ScanOrder, after: str | Behind) -> Any:
+    """The place of the last memory of the previous page."""
+    if isinstance(after, Behind):
+        return after.id if order == "id" else (after.at, after.id)
+    if order == "id":
+        return after
+    row = contents.rows.get(after)
     if row is None or row.memory.scope.namespace != filter.namespace:
-        raise lost_page(id)
-    return row.memory
+        raise lost_page(after)
+    return ORDERS[order][0](row.memory)
 
 
 def _handed_out(memory: Memory) -> Memory:

@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put
 from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import Memory
+from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
+from recollect.domain.times import to_ms
 from recollect.ports import Lookup, ScanOrder
 from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, text_holder
 from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run
@@ -63,7 +65,7 @@ class PostgresRecords:
         return [decode(by_id[id]) for id in ids if id in by_id]
 
     def scan(
-        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | Behind | None = None
     ) -> list[Memory]:
         if limit <= 0:
             return []
@@ -159,14 +161,24 @@ def _projects(connection: Connection, namespace: str, session: str) -> tuple[str
     return tuple(project for (project,) in found)
 
 
-def _page(connection: Connection, filter: Filter, order: ScanOrder, after: str | None) -> tuple[str, tuple[Any, ...]]:
+def _page(
+    connection: Connection, filter: Filter, order: ScanOrder, after: str | Behind | None
+) -> tuple[str, tuple[Any, ...]]:
     """The condition for everything behind the last memory of the previous page."""
     if after is None:
         return "", ()
+    id = after.id if isinstance(after, Behind) else after
     if order == "id":
-        return " AND m.id > %s", (after,)
+        return " AND m.id > %s", (id,)
     column = "created_at" if order == "created_at" else "accessed_at"
+    return f" AND (m.{column}, m.id) < (%s, %s)", (_moment(connection, filter, column, after), id)
+
+
+def _moment(connection: Connection, filter: Filter, column: str, after: str | Behind) -> int:
+    """The time of the last memory of the previous page; known by its id alone, it must still be there."""
+    if isinstance(after, Behind):
+        return to_ms(after.at)
     last = one(connection, f"SELECT {column} FROM memories WHERE namespace = %s AND id = %s", (filter.namespace, after))
     if last is None:
         raise lost_page(after)
-    return f" AND (m.{column}, m.id) < (%s, %s)", (last, after)
+    return last

@@ -11,6 +11,7 @@ from typing import Any
 from recollect.domain.changes import Change, Erase, Put
 from recollect.domain.errors import RecollectError
 from recollect.domain.memory import TURNS_BEFORE, Memory, turn_of
+from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import (
@@ -113,7 +114,7 @@ class MirroredRecords:
         return self._records.fetch(ids)
 
     def scan(
-        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | Behind | None = None
     ) -> list[Memory]:
         return self._records.scan(filter, order, limit, after)
 

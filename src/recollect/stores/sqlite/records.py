@@ -9,8 +9,10 @@ from typing import Any
 from recollect.domain.changes import Change
 from recollect.domain.errors import StoreUnavailable
 from recollect.domain.memory import Memory
+from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
+from recollect.domain.times import to_ms
 from recollect.ports import Lookup, ScanOrder
 from recollect.stores.refusals import lost_page
 from recollect.stores.rows import SOURCE, decode
@@ -59,7 +61,7 @@ class SqliteRecords:
         return [decode(by_id[id]) for id in ids if id in by_id]
 
     def scan(
-        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | None = None
+        self, filter: Filter, order: ScanOrder = "created_at", limit: int = 100, after: str | Behind | None = None
     ) -> list[Memory]:
         if limit <= 0:
             return []
@@ -147,14 +149,24 @@ def _by_ids(connection: Connection, filter: Filter, limit: int) -> str:
     return " INDEXED BY sqlite_autoindex_memories_1" if walks else ""
 
 
-def _page(connection: Connection, filter: Filter, order: ScanOrder, after: str | None) -> tuple[str, tuple[Any, ...]]:
+def _page(
+    connection: Connection, filter: Filter, order: ScanOrder, after: str | Behind | None
+) -> tuple[str, tuple[Any, ...]]:
     """The condition for everything behind the last memory of the previous page."""
     if after is None:
         return "", ()
+    id = after.id if isinstance(after, Behind) else after
     if order == "id":
-        return " AND m.id > ?", (after,)
+        return " AND m.id > ?", (id,)
     column = "created_at" if order == "created_at" else "accessed_at"
+    return f" AND (m.{column}, m.id) < (?, ?)", (_moment(connection, filter, column, after), id)
+
+
+def _moment(connection: Connection, filter: Filter, column: str, after: str | Behind) -> int:
+    """The time of the last memory of the previous page; known by its id alone, it must still be there."""
+    if isinstance(after, Behind):
+        return to_ms(after.at)
     last = one(connection, f"SELECT {column} FROM memories WHERE id = ? AND namespace = ?", (after, filter.namespace))
     if last is None:
         raise lost_page(after)
-    return f" AND (m.{column}, m.id) < (?, ?)", (last, after)
+    return last

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from recollect import writing
 from recollect.domain.errors import Conflict, InvalidInput
 from recollect.domain.memory import Memory, Receipt
+from recollect.domain.pages import next_page
 from recollect.doors import wire
 from recollect.doors.http.answers import (
     ExpandedAnswer,
@@ -94,7 +95,7 @@ async def list_memories(call: AtDoor, query: Annotated[ListQuery, Query()]) -> R
     """Memories, newest first, page by page: pass next_cursor as cursor until it is null."""
     found = await call.run(lambda: call.engine.list(limit=query.limit + 1, **query.asked()))
     page = found[: query.limit]
-    cursor = page[-1].id if len(found) > query.limit else None
+    cursor = next_page(page[-1]) if len(found) > query.limit else None
     return reply({"memories": [wire.memory_to_dict(one) for one in page], "next_cursor": cursor})
 
 
