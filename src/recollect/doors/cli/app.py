@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from recollect.domain.errors import InvalidInput, InvalidProfile, RecollectError
+from recollect.doors.cli.ending import tidy_up_first
 from recollect.doors.cli.session import FLAGS, flush, printable, tolerate_poor_terminals, write_json
 from recollect.doors.wire import error_to_dict
 
@@ -245,4 +246,5 @@ for _module in COMMANDS:
 def main() -> None:
     """The entry point of the `recollect` command."""
     tolerate_poor_terminals()
+    tidy_up_first()
     app()

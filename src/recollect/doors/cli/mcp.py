@@ -9,6 +9,7 @@ import typer
 from recollect import extras
 from recollect.domain.errors import RecollectError
 from recollect.doors.cli import options
+from recollect.doors.cli.ending import end_at_once
 from recollect.doors.cli.session import current
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def register(app: typer.Typer) -> None:
 
 def mcp(ctx: typer.Context, namespace: options.Namespace = options.NAMESPACE) -> None:
     """Serve the memory to an MCP client on standard input and output, until the client closes it."""
+    end_at_once()
     store = current(ctx).store
     try:
         from recollect.doors.mcp.stdio import serve

@@ -9,6 +9,7 @@ import typer
 
 from recollect import extras
 from recollect.domain.errors import RecollectError
+from recollect.doors.cli.ending import end_at_once
 from recollect.doors.cli.session import Session, current, flush
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def serve(
     A browser finds a page at `/` that recalls and explains every rank. Every other request needs the token in the file
     `token` in the home folder, which the first start makes. Logs go to standard error as JSON lines.
     """
+    end_at_once()
     run = current(ctx)
     try:
         from recollect.doors.http.daemon import Place, serve
