@@ -250,6 +250,19 @@ def test_agents_that_send_their_answer_are_heard_too(
     assert [memory["type"] for memory in memories(one, session)] == ["lesson"]
 
 
+@pytest.mark.parametrize("name", ["line\nbreak", "a\tb", "AKIAIOSFODNN7EXAMPLB"])
+def test_a_folder_whose_name_no_project_may_have_costs_no_turn(
+    running: tuple[Path, Daemon], tmp_path: Path, name: str
+) -> None:
+    home, one = running
+    (tmp_path / name).mkdir()
+    said = f"[MEMORY] type=gotcha: The folder number {sum(map(ord, name))} has an odd name"
+    payload = {"session_id": "odd", "cwd": str(tmp_path / name), "last_assistant_message": said}
+    hook(home, "claude", "Stop", payload, **PATIENT)
+    kept = one.ask("GET", "/v1/memories?type=gotcha&limit=500")[1]["memories"]
+    assert said.partition(": ")[2] in [memory["content"] for memory in kept]
+
+
 def test_a_damaged_line_costs_no_other_turn(running: tuple[Path, Daemon], tmp_path: Path) -> None:
     """An agent that was killed while it wrote leaves half a line, and goes on behind it when it is resumed."""
     home, one = running

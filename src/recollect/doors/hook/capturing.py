@@ -33,7 +33,7 @@ def capture(event: events.Event, home: str, deadline: Deadline) -> int:
     fresh = [turn for turn, digest in zip(turns, digests) if digest not in state.heard]
     try:
         if fresh:
-            asking.ask(home, "/v1/capture", _request(event, transcript.joined(fresh)), deadline)
+            _send(home, _request(event, transcript.joined(fresh)), deadline)
     except asking.Refused:
         # It will be refused the next time as well.
         pass
@@ -67,6 +67,14 @@ def context_gone(event: events.Event, home: str) -> None:
     if state.shown:
         state.shown = []
         state.save()
+
+
+def _send(home: str, request: dict[str, Any], deadline: Deadline) -> None:
+    """A folder can bear a name that no project may have (a line break, a key): what was said there is kept without."""
+    try:
+        asking.ask(home, "/v1/capture", request, deadline)
+    except asking.Refused:
+        asking.ask(home, "/v1/capture", {**request, "scope": {}}, deadline)
 
 
 def _request(event: events.Event, text: str) -> dict[str, Any]:
