@@ -22,6 +22,7 @@ from recollect import recollection
 from recollect.doors.hook import block, events
 from recollect.doors.http import token
 from recollect.recollection import Recollection
+from recollect.stores.sqlite.gate import Gate
 from tests.doors.http_cases import Daemon, daemon
 
 # Nothing here is about speed: with a real daemon the hook gets all the time it may need.
@@ -305,9 +306,10 @@ def test_the_port_is_used_where_there_is_no_socket(running: tuple[Path, Daemon],
     shutil.copy(home / "token", alone / "token")
     found = json.loads((home / "daemon.json").read_text())
     (alone / "daemon.json").write_text(json.dumps({**found, "socket": None}))
-    done = hook(
-        alone, "claude", "UserPromptSubmit", prompt("claude", "port", "which database in production?"), **PATIENT
-    )
+    with Gate(token.lock_path(alone), timeout_s=0.0).passage():
+        done = hook(
+            alone, "claude", "UserPromptSubmit", prompt("claude", "port", "which database in production?"), **PATIENT
+        )
     assert "PostgreSQL" in context(done)
 
 

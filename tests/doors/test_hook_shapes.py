@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
+from contextlib import AbstractContextManager
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ from recollect import settings as configuration
 from recollect.doors.cli import serving
 from recollect.doors.hook import asking, background, block, conversation, deadline, events, home, project, transcript
 from recollect.doors.hook.running import Call
-from recollect.doors.http import token
+from recollect.doors.http import daemon, token
 from recollect.stages import rendering
+from recollect.stores.sqlite.gate import Gate
 
 AGENTS = ("claude", "codex", "gemini", "cursor")
 CAPTURING = (events.ANSWERED, events.COMPACTING, events.END)
@@ -332,6 +335,11 @@ def test_a_store_has_the_same_name_for_hook_and_daemon_and_gives_nothing_away(st
     assert len(name) == 32 and "pw" not in name
 
 
+def living(folder: Path) -> AbstractContextManager[None]:
+    """As a daemon that lives holds its home's lock."""
+    return Gate(token.lock_path(folder), timeout_s=0.0).passage()
+
+
 def test_a_living_daemon_of_another_store_is_not_the_one_that_is_meant(tmp_path: Path) -> None:
     own, other = (configuration.store_name(str(tmp_path / name)) for name in ("memories.db", "other.db"))
 
@@ -339,12 +347,14 @@ def test_a_living_daemon_of_another_store_is_not_the_one_that_is_meant(tmp_path:
         token.write_address(tmp_path, token.Address(pid, "127.0.0.1", 1, None, "1", "", store, own))
 
     assert home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
-    written(os.getpid(), own)
-    assert home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "memories.db"))
-    assert not home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
-    written(os.getpid(), other)
-    assert not home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
-    # A dead one stands in nobody's way: the next takes its place.
+    with living(tmp_path):
+        written(os.getpid(), own)
+        assert home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "memories.db"))
+        assert not home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
+        written(os.getpid(), other)
+        assert not home.is_meant(str(tmp_path), "") and home.is_meant(str(tmp_path), str(tmp_path / "other.db"))
+    # A dead one stands in nobody's way, even if another process has its number now: the next takes its place.
+    assert home.is_meant(str(tmp_path), "")
     written(2**22 + 1, other)
     assert home.is_meant(str(tmp_path), "")
 
@@ -354,7 +364,8 @@ def test_files_are_where_the_daemon_puts_them(tmp_path: Path) -> None:
     assert home.token(str(tmp_path)) == secret
     assert home.addresses(str(tmp_path)) == [str(token.socket_path(tmp_path))]
     token.write_address(tmp_path, token.Address(os.getpid(), "127.0.0.1", 4777, "/x/y.sock", "1"))
-    assert home.addresses(str(tmp_path)) == ["/x/y.sock", ("127.0.0.1", 4777)]
+    with living(tmp_path):
+        assert home.addresses(str(tmp_path)) == ["/x/y.sock", ("127.0.0.1", 4777)]
     for session in ("s1", "../../etc", "ünï code", "x" * 300, "..."):
         assert home.recollection_path(str(tmp_path), session) == str(
             recollection.path_of(tmp_path / "recollections", session)
@@ -364,6 +375,28 @@ def test_files_are_where_the_daemon_puts_them(tmp_path: Path) -> None:
 def test_the_port_of_a_dead_daemon_gets_neither_token_nor_prompt(tmp_path: Path) -> None:
     token.write_address(tmp_path, token.Address(2**22 + 1, "127.0.0.1", 4777, None, "1"))
     assert ("127.0.0.1", 4777) not in home.addresses(str(tmp_path))
+
+
+def test_the_port_of_a_dead_daemon_whose_number_another_process_has_gets_nothing_either(tmp_path: Path) -> None:
+    """After a power failure the file is still there, and the number soon somebody's."""
+    token.write_address(tmp_path, token.Address(os.getpid(), "127.0.0.1", 4777, None, "1"))
+    assert ("127.0.0.1", 4777) not in home.addresses(str(tmp_path))
+    token.lock_path(tmp_path).touch()
+    assert ("127.0.0.1", 4777) not in home.addresses(str(tmp_path))
+
+
+def test_looking_for_a_daemon_keeps_none_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks has the lock for a moment; a daemon that starts right then sits it out."""
+    import fcntl
+
+    monkeypatch.setattr(daemon, "LOOK_SECONDS", 60.0)
+    with token.lock_path(tmp_path).open("w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        letting_go = threading.Timer(0.05, lambda: fcntl.flock(looking, fcntl.LOCK_UN))
+        letting_go.start()
+        with daemon._alone(tmp_path):  # pyright: ignore[reportPrivateUsage]
+            assert home._lives(str(tmp_path), os.getpid())  # pyright: ignore[reportPrivateUsage]
+        letting_go.join()
 
 
 def test_a_project_is_its_repository_or_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

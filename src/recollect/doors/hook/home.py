@@ -59,7 +59,7 @@ def addresses(home: str) -> list[str | tuple[str, int]]:
         socket = written.get("socket")
         places.append(socket if isinstance(socket, str) else f"{home}/daemon.sock")
     host, port, pid = written.get("host"), written.get("port"), written.get("pid")
-    if isinstance(host, str) and isinstance(port, int) and isinstance(pid, int) and _lives(pid):
+    if isinstance(host, str) and isinstance(port, int) and isinstance(pid, int) and _lives(home, pid):
         local = {"0.0.0.0": "127.0.0.1", "::": "::1"}
         places.append((local.get(host, host), port))
     return places
@@ -72,7 +72,7 @@ def is_meant(home: str, store: str) -> bool:
     """
     written = read_document(f"{home}/daemon.json")
     pid, served = written.get("pid"), written.get("store")
-    if not served or not isinstance(pid, int) or not _lives(pid):
+    if not served or not isinstance(pid, int) or not _lives(home, pid):
         return True
     return served == (store_name(store) if store else written.get("own_store"))
 
@@ -83,7 +83,7 @@ def daemon_of(home: str, store: str) -> int | None:
     pid = written.get("pid")
     if not isinstance(pid, int) or written.get("store") != store_name(store):
         return None
-    return pid if _lives(pid) else None
+    return pid if _lives(home, pid) else None
 
 
 def ending(pid: int) -> str:
@@ -110,7 +110,11 @@ def recollection_path(home: str, session: str) -> str:
     return f"{home}/recollections/{stem}-{digest}.json"
 
 
-def _lives(pid: int) -> bool:
+def _lives(home: str, pid: int) -> bool:
+    """Whether the daemon that wrote itself down is still there: it holds the home's lock for as long as it lives.
+
+    The number of one that crashed may be that of any process by now, and its port that of any program.
+    """
     if os.name != "posix":
         return True
     try:
@@ -118,5 +122,22 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
+        pass
+    return pid > 0 and _is_held(f"{home}/daemon.lock")
+
+
+def _is_held(lock: str) -> bool:
+    """Whether somebody has this lock. To find out is to have it for a moment, which a starting daemon sits out."""
+    import fcntl
+
+    try:
+        descriptor = os.open(lock, os.O_RDONLY)
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # held, or a file system without locks, where nobody can tell
         return True
-    return pid > 0
+    finally:
+        os.close(descriptor)
+    return False

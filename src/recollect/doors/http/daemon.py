@@ -33,6 +33,8 @@ log = logging.getLogger("recollect.http")
 
 DRAIN_SECONDS = 5.0
 CLOSE_SECONDS = 20.0
+LOOK_SECONDS = 0.25
+"""Who asks whether a daemon lives has the home's lock for a moment; one that keeps it longer is a daemon."""
 TICKS = 10
 """Of a tenth of a second each: how often the store's file is looked at."""
 
@@ -76,7 +78,7 @@ def serve(store: str | None, place: Place, started: Callable[[token.Address, Pat
 @contextmanager
 def _alone(home: Path) -> Generator[None]:
     """Hold the home's lock; a second daemon is told who holds it."""
-    gate = Gate(token.lock_path(home), timeout_s=0.0)
+    gate = Gate(token.lock_path(home), timeout_s=LOOK_SECONDS)
     try:
         with _taken(home, gate):
             yield
