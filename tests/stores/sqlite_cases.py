@@ -44,6 +44,23 @@ def damage(path: Path, sql: str, *values: Any) -> None:
     connection.close()
 
 
+def lose(path: Path, table: str, column: str, where: str) -> None:
+    """Leave nothing where a value must be, as a page in the wrong place does. SQLite itself would refuse it."""
+    connection = apsw.Connection(str(path))
+    found: list[Any] = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchall()
+    connection.close()
+    sql = str(found[0][0])
+    change = "UPDATE sqlite_schema SET sql = ? WHERE name = ?"
+    for form, then in ((sql.replace(" NOT NULL", ""), f"UPDATE {table} SET {column} = NULL WHERE {where}"), (sql, "")):
+        connection = apsw.Connection(str(path))
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        connection.execute("PRAGMA writable_schema = ON").fetchall()
+        connection.execute(change, (form, table))
+        connection.close()
+        if then:
+            damage(path, then)
+
+
 def raw_bytes(path: Path) -> bytes:
     """The store's file and everything beside it that belongs to it."""
     return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from sqlite_cases import damage, embed, note, put, text_of, vectors_of
+from sqlite_cases import damage, embed, lose, note, put, text_of, vectors_of
 
 from recollect.domain.changes import AddLink, Erase, Put, SetSetting
 from recollect.domain.errors import Corrupt, InvalidInput, StoreUnavailable
@@ -314,6 +314,40 @@ def test_a_vector_that_is_none_is_damage_like_any_other(path: Path, store: Store
         vectors_of(store).search("m", QUERY, Filter(), 20)
     assert all(finding.repaired for finding in store.care.check(repair=True))
     assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 9
+
+
+@pytest.mark.parametrize("column", ["data", "checksum"])
+def test_a_vector_that_lost_its_values_is_damage_like_any_other(path: Path, store: Store, column: str) -> None:
+    lose(path, "vectors", column, "place = (SELECT min(place) FROM vectors)")
+    assert store.care.check()
+    store.care.check(repair=True)
+    assert store.care.check() == []
+    assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 9
+
+
+@pytest.mark.parametrize("column", ["content", "accessed_at", "tags", "checksum"])
+def test_a_memory_that_lost_its_values_is_told_and_keeps_no_other_from_being_mended(
+    path: Path, store: Store, column: str
+) -> None:
+    lose(path, "memories", column, "id = 'n3'")
+    damage(path, "DELETE FROM texts WHERE row = 8")
+    assert any(finding.severity == "error" for finding in store.care.check())
+    store.care.check(repair=True)
+    with pytest.raises(Corrupt):
+        store.records.fetch(["n3"])
+    assert "n7" in text_of(store).match(Term("hiking"), Filter(), 50).ids
+
+
+def test_a_store_that_lost_the_key_of_its_tombstones_says_so(path: Path, store: Store) -> None:
+    damage(path, "DELETE FROM secrets WHERE name = 'tombstones'")
+    for work in (
+        lambda: store.records.write([Erase("n3")]),
+        lambda: store.records.lookup("default", content="winter notes"),
+        store.care.graves,
+    ):
+        with pytest.raises(Corrupt):
+            work()
+    assert [finding.kind for finding in store.care.check()] == ["tombstones"]
 
 
 def test_a_token_stream_that_is_none_is_damage_like_any_other(path: Path, store: Store) -> None:

@@ -10,6 +10,11 @@ def link_checksum(source: int, type: str, target: int, created_at: int) -> int:
     return zlib.crc32(repr((source, type, target, created_at)).encode())
 
 
+def holds_vector(place: int, start: int | None, stop: int | None, checksum: int, data: bytes | None) -> bool:
+    """Whether a vector is as it was written; in a damaged file it may not even be bytes."""
+    return isinstance(data, bytes) and vector_checksum(place, start, stop, data) == checksum
+
+
 def vector_checksum(place: int, start: int | None, stop: int | None, data: bytes | memoryview) -> int:
     """CRC-32 over all columns of a vector."""
     facts = b"(%d, None, None)" % place if start is None and stop is None else repr((place, start, stop)).encode()

@@ -12,6 +12,7 @@ import apsw
 from recollect.domain.errors import InvalidInput, RecollectError
 from recollect.ports import Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
+from recollect.stores.sqlite.changes import tombstone_secret
 from recollect.stores.sqlite.checks import find_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows
 from recollect.stores.sqlite.copies import back_up, belongs_to
@@ -153,8 +154,7 @@ def _empty_log(connection: Connection) -> None:
 
 
 def _graves(connection: Connection) -> Graves:
-    key: bytes = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
-    return Graves(key, frozenset(rows(connection, "SELECT namespace, hash FROM tombstones")))
+    return Graves(tombstone_secret(connection), frozenset(rows(connection, "SELECT namespace, hash FROM tombstones")))
 
 
 def _size(connection: Connection) -> StoreSize:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
+from recollect.domain.errors import Corrupt
 from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
 from recollect.stores.checksums import link_checksum
@@ -136,7 +137,10 @@ def is_buried(connection: Connection, namespace: str, content: str) -> bytes | N
 
 def tombstone_secret(connection: Connection) -> bytes:
     """The key of the hashes, so that nobody can try texts against them."""
-    return one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+    key = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+    if key is None:
+        raise Corrupt("the key of the tombstones is lost", "restore the store from a backup")
+    return key
 
 
 def _check_tombstone(change: Put, old: Old | None, writing: Writing) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 import apsw
 
 from recollect.ports import Finding
-from recollect.stores.checksums import link_checksum, vector_checksum
+from recollect.stores.checksums import holds_vector, link_checksum
 from recollect.stores.places import ROW_MASK, model_of
 from recollect.stores.refusals import PASSAGE_BITS
 from recollect.stores.rows import SOURCE, is_sound, text_number
@@ -41,7 +41,7 @@ def find_all(connection: Connection) -> list[Finding]:
                 seen[kind] += 1
                 if seen[kind] <= REPORTED:
                     findings.append(Finding(kind, detail, severity))
-        except (apsw.Error, UnicodeDecodeError, TypeError, ValueError) as error:
+        except (apsw.Error, AttributeError, TypeError, ValueError) as error:  # values may be of any kind, or missing
             findings.append(Finding("unreadable", f"{check.__name__.strip('_')}: {type(error).__name__}", "error"))
         findings.extend(
             Finding(kind, f"{count - REPORTED} more of this kind", severity)
@@ -75,7 +75,7 @@ def _vectors(connection: Connection) -> Found:
         f"SELECT v.*, EXISTS (SELECT 1 FROM memories WHERE row = v.place >> {PASSAGE_BITS} & {ROW_MASK}"
         " AND NOT sensitive) FROM vectors v"
     ):
-        if vector_checksum(key, start, stop, data) != checksum:
+        if not holds_vector(key, start, stop, checksum, data):
             yield "vector", f"the vector at {key} fails its checksum"
         elif not is_owned or len(data) != 4 * (dimensions.get(model_of(key)) or 0):
             yield "vector-orphan", f"the vector at {key} belongs to no memory or has a wrong length"
@@ -147,6 +147,12 @@ def _outbox(connection: Connection) -> Found:
         yield "outbox", "some memories are wrongly marked as embedded"
 
 
+def _tombstones(connection: Connection) -> Found:
+    """Without their key no text that was forgotten is known again."""
+    if one(connection, "SELECT length(value) FROM secrets WHERE name = 'tombstones'") is None:
+        yield "tombstones", "the key of the tombstones is lost"
+
+
 CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_pages, "error"),
     (_memories, "error"),
@@ -155,4 +161,5 @@ CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_texts, "warning"),
     (_terms, "warning"),
     (_outbox, "warning"),
+    (_tombstones, "error"),
 )

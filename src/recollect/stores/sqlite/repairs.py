@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from recollect.domain.errors import Corrupt
 from recollect.domain.memory import Memory
-from recollect.stores.checksums import link_checksum, vector_checksum
+from recollect.stores.checksums import holds_vector, link_checksum
 from recollect.stores.places import of_model, row_of
-from recollect.stores.rows import SOURCE, decode, is_sound, text_number
+from recollect.stores.rows import SOURCE, decode, text_number
 from recollect.stores.sqlite.changes import INSERT_TEXTS, index
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.derived import tags_text
@@ -45,7 +46,7 @@ def find_broken(connection: Connection) -> Broken:
     vectors = [
         (key, checksum)
         for key, start, stop, checksum, data in connection.execute("SELECT * FROM vectors")
-        if vector_checksum(key, start, stop, data) != checksum
+        if not holds_vector(key, start, stop, checksum, data)
     ]
     links = [
         (source, type, target, checksum)
@@ -72,8 +73,8 @@ def repairs(kinds: set[str], broken: Broken) -> list[Work]:
 def _drop(writing: Writing, broken: Broken) -> None:
     """With the checksum that was found wrong: somebody may have written a sound one meanwhile."""
     run = writing.connection.executemany
-    run("DELETE FROM vectors WHERE place = ? AND checksum = ?", broken.vectors)
-    run("DELETE FROM links WHERE source = ? AND type = ? AND target = ? AND checksum = ?", broken.links)
+    run("DELETE FROM vectors WHERE place = ? AND checksum IS ?", broken.vectors)
+    run("DELETE FROM links WHERE source = ? AND type = ? AND target = ? AND checksum IS ?", broken.links)
 
 
 def _in_steps(broken: Broken, with_index: bool) -> list[Work]:
@@ -176,9 +177,9 @@ def _sound(connection: Connection, row: int) -> Memory | None:
     """The memory of a row; None where there is none, or none that is as it was written."""
     try:
         found = connection.execute(f"SELECT {SOURCE} FROM memories WHERE row = ?", (row,)).fetchone()
-    except UnicodeDecodeError:  # damaged beyond reading
+        return None if found is None else decode(found)
+    except (Corrupt, UnicodeDecodeError):  # damaged, perhaps beyond reading
         return None
-    return decode(found) if found is not None and is_sound(found) else None
 
 
 def _outbox(writing: Writing) -> None:
