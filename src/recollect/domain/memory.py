@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Literal
 
 from recollect.domain.times import EPOCH, to_ms
@@ -33,8 +32,6 @@ LINK_TYPES = ("supersedes", "resolved-by", "part-of", "see-also")
 # `source` names what `target` is about, as a model read them. Nobody else makes this link, so it can be made anew or
 # dropped as a whole; it neither redirects nor hides anything.
 MENTIONS = "mentions"
-
-EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 def content_hash(content: str) -> str:
@@ -97,7 +94,7 @@ class Memory:
     """It neither decays nor is merged away."""
     sensitive: bool = False
     """No model sees it: it has no vectors and stands in no block for a prompt."""
-    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     version: int = 1
     """One more with every change."""
 

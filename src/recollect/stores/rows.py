@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from recollect.domain.errors import Corrupt, InvalidInput
-from recollect.domain.memory import EMPTY, Memory, Scope, same_text
+from recollect.domain.memory import Memory, Scope, same_text
 from recollect.domain.times import from_ms, to_ms
 
 SOURCE = (
@@ -106,7 +106,7 @@ def decode(row: tuple[Any, ...]) -> Memory:
         sound = False
     if not sound:
         raise Corrupt(f"memory {row[0]} fails its checksum", "run doctor, then restore the memory from a backup")
-    metadata: Mapping[str, Any] = json.loads(row[15]) if row[15] != "{}" else EMPTY
+    metadata: Mapping[str, Any] = json.loads(row[15]) if row[15] != "{}" else {}
     created_at = from_ms(row[5])
     # By place: a recall decodes hundreds, and names cost as much as all the rest.
     return Memory(

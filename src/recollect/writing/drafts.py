@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from recollect.domain.errors import InvalidInput
-from recollect.domain.memory import EMPTY, MAX_TAG_BYTES, MAX_TAGS, TYPE, Memory, Scope
+from recollect.domain.memory import MAX_TAG_BYTES, MAX_TAGS, TYPE, Memory, Scope
 from recollect.stages import fields, secrets, similarity
 from recollect.stages.merging import DEFAULT_IMPORTANCE, IMPORTANCE_WORDS
 from recollect.writing.metadata import checked_metadata
@@ -58,7 +58,7 @@ class Draft:
     """When it happened, if that is not now."""
     pinned: bool = False
     sensitive: bool = False
-    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """A JSON object of up to 64 KiB. It is not searched, but `title` says what the memory is about."""
     captured: bool = False
     """It comes from an import or an agent's output, not from somebody who asked for it by name. What was forgotten
