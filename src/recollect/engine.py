@@ -6,6 +6,7 @@ written and records what was surfaced.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -40,8 +41,7 @@ from recollect.writing.drafts import this_moment
 Time = datetime | str | None
 Choice = str | None
 
-WORKERS = 8
-TOUCHES_AT_ONCE = 1000
+WORKERS, TOUCHES_AT_ONCE = 8, 1000
 RECOLLECTION_DAYS = 30
 MODEL_SECONDS, READER_SECONDS = 10.0, 2.0
 """How long models are waited for when the engine is closed: what a language model reads waits for the next time."""
@@ -110,7 +110,7 @@ class Engine(AbstractContextManager["Engine"]):
         self._embedding = threading.Lock()
         self._has_vectors = False
         self._note = note
-        self._closed = False
+        self._closed, self._process = False, os.getpid()
         self._worker = Worker(self._background_step, "recollect-upkeep")
         self._reader = Worker(self._reading_step, "recollect-concepts", READER_SECONDS)
         if background and extractor is not None:
@@ -412,7 +412,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     def close(self) -> None:
         """Stop the background work, record what was surfaced, release the store. Safe to call twice."""
-        if self._closed:
+        if self._closed or os.getpid() != self._process:  # what came along with a fork is its parent's to close
             return
         self._closed = True
         self._worker.stop()
