@@ -12,8 +12,6 @@ from __future__ import annotations
 # Type checkers take this name for true. `typing` itself would cost every hook some milliseconds.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from recollect.domain.errors import (
         Conflict,
         Corrupt,
@@ -97,15 +95,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a checker would believe every name, misspelt ones too
 
-    value = getattr(import_module(home), "open_engine" if name == "open" else name)
-    globals()[name] = value
-    return value
+    def __getattr__(name):
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(home), "open_engine" if name == "open" else name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from recollect.domain.confidence import Confidence
 from recollect.domain.memory import Link, Memory
@@ -162,7 +162,11 @@ class Recall:
     def __len__(self) -> int:
         return len(self.hits)
 
-    def __getitem__(self, index: int) -> RecallHit:
+    @overload
+    def __getitem__(self, index: int) -> RecallHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[RecallHit, ...]: ...
+    def __getitem__(self, index: int | slice) -> RecallHit | tuple[RecallHit, ...]:
         return self.hits[index]
 
     def render(self) -> str:
