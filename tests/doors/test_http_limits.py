@@ -15,7 +15,7 @@ from recollect.domain import errors
 from recollect.doors.http.bodies import Bodies
 from recollect.doors.http.lanes import Lane, Limits
 from recollect.doors.http.problems import ERRORS, Problem, problem_of
-from tests.doors.http_cases import door_of, served
+from tests.doors.http_cases import daemon, door_of, served
 
 Message = dict[str, Any]
 JSON = {"Content-Type": "application/json"}
@@ -58,18 +58,42 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit() -> None:
         chunks += 1
         return {"type": "http.request", "body": b"x" * 100, "more_body": True}
 
-    bodies = Bodies(_echo, Limits(body_bytes=1000))
+    bodies = Bodies(_echo, Limits(body_bytes=1000, refused_bytes=500))
     sent = _through(bodies, endless, (b"transfer-encoding", b"chunked"))
     assert sent[0]["status"] == 413
-    assert chunks == 11
+    assert chunks == 11 + 5, "it is heard out, but not for ever"
 
 
-def test_a_body_that_says_it_is_too_large_is_not_even_read() -> None:
-    async def unread() -> Message:
-        raise AssertionError("nothing should be read")
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_read() -> None:
+    sent: list[Message] = []
 
-    sent = _through(Bodies(_echo, Limits(body_bytes=1000)), unread, (b"content-length", b"1001"))
-    assert sent[0]["status"] == 413
+    async def late() -> Message:
+        assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", b"1001")]}
+    asyncio.run(Bodies(_echo, Limits(body_bytes=1000))(scope, late, send))
+    assert sent[0]["status"] == 413 and not sent[-1]["more_body"]
+
+
+def test_a_client_that_sends_all_before_it_reads_is_told_why_its_body_was_refused(home: Path) -> None:
+    with daemon(home) as running:
+        for size in (9, 40):
+            status, problem = running.ask("POST", "/v1/memories", {"content": "x" * size * 2**20})
+            assert (status, problem["type"]) == (413, "urn:recollect:problem:too-large")
+
+
+def test_a_refused_body_that_never_comes_is_not_waited_for_long() -> None:
+    async def silent() -> Message:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    limits = Limits(body_bytes=5, refused_seconds=0.05)
+    sent = _through(Bodies(_echo, limits), silent, (b"content-length", b"10"))
+    assert sent[0]["status"] == 413 and not sent[-1]["more_body"]
 
 
 def test_a_dripping_body_is_given_up() -> None:

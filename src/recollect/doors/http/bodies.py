@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -35,11 +36,27 @@ class Bodies:
         except Refused as refused:
             # The rest of the body is still on its way: this connection cannot be used again.
             refused.headers["Connection"] = "close"
-            await refused.response()(scope, receive, send)
+            await self._refuse(refused, scope, receive, send)
         except ClientDisconnect:
             return
         finally:
             self._held -= sum(map(len, chunks))
+
+    async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, and hear the client out for a while: most read nothing before all is sent, and would only be told
+        that the connection broke."""
+
+        async def unfinished(message: Message) -> None:
+            await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+        await refused.response()(scope, receive, unfinished)
+        size, more = 0, refused.status != 408
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.refused_seconds):
+                while more and size < self._limits.refused_bytes:
+                    message = await receive()
+                    size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _read(self, headers: Headers, receive: Receive, chunks: list[bytes]) -> None:
         limits, size = self._limits, 0

@@ -20,6 +20,8 @@ class Limits:
     body_bytes: int = 8 * 2**20
     body_seconds: float = 20.0
     all_bodies_bytes: int = 48 * 2**20
+    refused_bytes: int = 64 * 2**20
+    refused_seconds: float = 5.0
     header_seconds: float = 15.0
     connections: int = 512
     quick_threads: int = 16
