@@ -293,6 +293,21 @@ def test_a_damaged_file_of_our_own_costs_no_prompt(running: tuple[Path, Daemon],
         place.write_bytes(before)
 
 
+def test_long_memories_are_shown_in_part_at_the_start_for_a_prompt_and_without_a_daemon(alone: Path) -> None:
+    with daemon(alone, **BASE) as one:
+        for number in range(7):
+            words = " ".join(f"w{number}x{place % 900}" for place in range(100_000))[: 500 * 1024]
+            body = {"content": f"Guide number {number} {words}", "scope": {"project": "long"}, "dedupe": False}
+            assert one.ask("POST", "/v1/memories", body)[0] == 201
+        began = context(hook(alone, "claude", "SessionStart", {"session_id": "a", "cwd": "/w/long"}, **PATIENT))
+        assert began.count("- [fact] Guide number") >= 5
+        asked = prompt("claude", "b", "what does the guide number 3 say?")
+        told = context(hook(alone, "claude", "UserPromptSubmit", asked, **PATIENT))
+        assert told.count("- [fact] Guide number") == 3
+        (alone / "hooks" / "session-b.json").unlink()  # as if it had come too late to be shown
+    assert context(hook(alone, "claude", "UserPromptSubmit", asked)) == told
+
+
 def test_a_side_conversation_is_left_alone(running: tuple[Path, Daemon]) -> None:
     home, one = running
     payload = {**prompt("claude", "side", "which database?"), "agent_id": "a1", "last_assistant_message": "[MEMORY] no"}

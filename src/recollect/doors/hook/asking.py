@@ -21,7 +21,8 @@ if TYPE_CHECKING:
         def recv(self, size: int, /) -> bytes: ...
 
 
-LONGEST_ANSWER = 1024 * 1024
+LONGEST_ANSWER = 16 * 1024 * 1024
+"""Answers hold whole memories, and one may have a mebibyte."""
 
 
 class NotRunning(Exception):
@@ -82,7 +83,7 @@ def talk(
     connection: Connection, request: bytes, deadline: Deadline, meanwhile: Callable[[], object] | None = None
 ) -> dict[str, Any]:
     """Send, do what is to be done meanwhile, then read to the end of the answer, for as long as there is time."""
-    received = b""
+    received = bytearray()
     try:
         connection.settimeout(_time_for(deadline))
         connection.sendall(request)
@@ -98,7 +99,7 @@ def talk(
                 raise NoAnswer("the answer is too long")
     except OSError as error:
         raise NoAnswer(f"the connection broke: {error}") from None
-    return _document(received)
+    return _document(bytes(received))
 
 
 def _time_for(deadline: Deadline) -> float:
@@ -118,15 +119,13 @@ def _request(path: str, secret: str, body: bytes | None) -> bytes:
     return head.encode("ascii") + (body or b"")
 
 
-def _is_whole(received: bytes) -> bool:
+def _is_whole(received: bytearray) -> bool:
     """Whether as much has come as the head promises; without a promise, the end of the connection decides."""
-    head, separator, body = received.partition(b"\r\n\r\n")
-    if not separator:
-        return False
-    for line in head.split(b"\r\n")[1:]:
+    head = received.find(b"\r\n\r\n")
+    for line in bytes(received[: max(head, 0)]).split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length" and value.strip().isdigit():
-            return len(body) >= int(value)
+            return len(received) - head - 4 >= int(value)
     return False
 
 

@@ -34,7 +34,8 @@ _ID = re.compile(r", id: (\S+)\]$")
 
 def lines_of(text: str) -> list[str]:
     """The lines of memories in a rendered block, made harmless; everything else is ours to write."""
-    return [_harmless(line) for line in text.split("\n") if line.startswith("- ")]
+    # Shortened first, and once more when it is put together: to clean a mebibyte takes longer than the agent waits.
+    return [_harmless(_shortened(line, 4 * LINE_CHARACTERS)) for line in text.split("\n") if line.startswith("- ")]
 
 
 def id_of(line: str) -> str:
@@ -70,10 +71,10 @@ def _harmless(line: str) -> str:
     return _TAG.sub("‹", visible)
 
 
-def _shortened(line: str) -> str:
+def _shortened(line: str, longest: int = LINE_CHARACTERS) -> str:
     """An over-long memory loses its end, never its date and source."""
-    if len(line) <= LINE_CHARACTERS:
+    if len(line) <= longest:
         return line
-    found = _TAIL.search(line)
-    tail = found[0][: LINE_CHARACTERS // 2] if found else ""
-    return line[: LINE_CHARACTERS - len(tail) - 1].rstrip() + "…" + tail
+    found = _TAIL.search(line, len(line) - longest)
+    tail = found[0][: longest // 2] if found else ""
+    return line[: longest - len(tail) - 1].rstrip() + "…" + tail

@@ -30,11 +30,11 @@ def home_folder(environment: Mapping[str, str]) -> str:
     return os.path.expanduser(below) + "/recollect"  # noqa: PTH111
 
 
-def read_document(path: str) -> dict[str, Any]:
-    """A small JSON object from a file; anything else is an empty one."""
+def read_document(path: str, longest: int = LONGEST_FILE) -> dict[str, Any]:
+    """A JSON object from a file that is not too long; anything else is an empty one."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return parsed(file.read(LONGEST_FILE))
+            return parsed(file.read(longest))
     except OSError:
         return {}
 

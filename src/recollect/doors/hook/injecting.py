@@ -77,7 +77,8 @@ class Injection:
 
     def last_recollection(self) -> list[str]:
         """What stands in the session's file: often an answer that came too late for the prompt before this one."""
-        found = places.read_document(places.recollection_path(self.home, self.event.session))
+        path = places.recollection_path(self.home, self.event.session)
+        found = places.read_document(path, asking.LONGEST_ANSWER)
         return _block().lines_of(as_text(found.get("text")))
 
     def output(self, lines: list[str]) -> str:
