@@ -117,6 +117,20 @@ def test_what_was_changed_meanwhile_stays(user: Path, process: Run) -> None:
     assert sorted(contents(user)) == [".claude/settings.json"]
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_another_server_of_our_name_is_left_alone_and_told(agent: str, user: Path, process: Run) -> None:
+    file = user / FILES[agent][-1]
+    file.parent.mkdir(exist_ok=True)
+    toml = '[mcp_servers.recollect]\ncommand = "mine"\n'
+    file.write_text(toml if agent == "codex" else '{"mcpServers": {"recollect": {"command": "mine"}}}\n')
+    done = process("install", agent)
+    assert done.returncode == 0 and b"another server called recollect" in done.stderr
+    assert "mine" in file.read_text() and '"mcp"' not in file.read_text()
+    document = json.loads(process("install", agent, "--json").stdout)
+    assert [one["taken"] for one in document["files"]] == [one == FILES[agent][-1] for one in FILES[agent]]
+    assert b"another server" not in process("uninstall", agent).stderr
+
+
 def test_a_dry_run_shows_a_diff_and_writes_nothing(user: Path, process: Run) -> None:
     path = user / ".gemini" / "settings.json"
     path.parent.mkdir()

@@ -98,7 +98,9 @@ def uninstall(ctx: typer.Context, agent: Agent, project: Project = False, dry_ru
 
 def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note: str | None) -> None:
     if run.json:
-        files = [{"path": str(one.path), "action": one.action, "diff": one.diff()} for one in changes]
+        files = [
+            {"path": str(one.path), "action": one.action, "diff": one.diff(), "taken": one.is_taken} for one in changes
+        ]
         run.emit({"agent": agent, "dry_run": dry_run, "files": files})
         return
     changed = [one for one in changes if one.action != "unchanged"]
@@ -106,6 +108,9 @@ def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note
         run.say(one.diff().rstrip("\n"))
     for one in changes:
         run.say(f"{one.action}: {one.path}" + (" (not written: --dry-run)" if dry_run and one in changed else ""))
+    for one in changes:
+        if one.is_taken:
+            run.note(f"{one.path} has another server called recollect: this one was not put in; rename that one first")
     if note is not None and not dry_run:
         for one in filter(None, (note if changed else "", _missing_parts(), _told_of_store(run))):
             run.note(one)

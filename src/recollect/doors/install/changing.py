@@ -26,12 +26,15 @@ LEFTOVERS: tuple[dict[str, int], ...] = ({}, {"version": 1})
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file before and after; None where there is no file. keep_backup: it had nothing of ours, so keep a copy."""
+    """One file before and after; None where there is no file. keep_backup: it had nothing of ours, so keep a copy.
+
+    is_taken: somebody else's server has our name there, so that ours was not put in."""
 
     path: Path
     before: str | None
     after: str | None
     keep_backup: bool
+    is_taken: bool = False
 
     @property
     def action(self) -> str:
@@ -58,7 +61,9 @@ def plan_install(targets: Sequence[Target]) -> list[Change]:
         with _blaming(target.path):
             after = target.put(text)
             clean = before is not None and target.take(text) == text
-        made.append(Change(target.path, before, before if after == text and before is not None else after, clean))
+            taken = target.is_taken(text)
+        kept = before if after == text and before is not None else after
+        made.append(Change(target.path, before, kept, clean, taken))
     return made
 
 

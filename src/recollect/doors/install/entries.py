@@ -126,6 +126,17 @@ def without_server(text: str) -> str:
     return jsontext.removed(text, ("mcpServers",)) if _is_empty(text, ("mcpServers",)) else text
 
 
+def is_taken(text: str) -> bool:
+    """Whether another server has our name, which keeps ours out."""
+    there = jsontext.find(_object(text), ("mcpServers", SERVER))
+    return there is not None and _further_words(there.value) is None
+
+
+def is_toml_taken(text: str) -> bool:
+    """The same in TOML, where ours stands between two lines of its own."""
+    return tomltext.has_table(tomltext.without_table(text), ("mcp_servers", SERVER))
+
+
 def with_toml_server(text: str, agent: str, command: Sequence[str]) -> str:
     """Codex keeps its servers in TOML."""
     wanted, path = server(agent, command), ("mcp_servers", SERVER)

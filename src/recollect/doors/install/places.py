@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,8 @@ class Target:
     put: Callable[[str], str]
     take: Callable[[str], str]
     empty: str = "{}\n"
+    is_taken: Callable[[str], bool] = lambda _: False
+    """Whether somebody else's server has our name there."""
 
 
 def agent_of(name: str) -> str:
@@ -51,11 +53,14 @@ def targets(
     take_hooks = partial(entries.without_hooks, agent=agent)
     put_server, take_server = partial(entries.with_server, agent=agent, command=command), entries.without_server
     if hooks == servers:
-        return [Target(hooks, lambda text: put_server(put_hooks(text)), lambda text: take_hooks(take_server(text)))]
+        both = Target(hooks, lambda text: put_server(put_hooks(text)), lambda text: take_hooks(take_server(text)))
+        return [replace(both, is_taken=entries.is_taken)]
     if agent == "codex":
         put_toml = partial(entries.with_toml_server, agent=agent, command=command)
-        return [Target(hooks, put_hooks, take_hooks), Target(servers, put_toml, tomltext.without_table, "")]
-    return [Target(hooks, put_hooks, take_hooks), Target(servers, put_server, take_server)]
+        kept = Target(servers, put_toml, tomltext.without_table, "", entries.is_toml_taken)
+    else:
+        kept = Target(servers, put_server, take_server, is_taken=entries.is_taken)
+    return [Target(hooks, put_hooks, take_hooks), kept]
 
 
 def _files(agent: str, project: Path | None, environment: Mapping[str, str]) -> tuple[Path, Path]:

@@ -26,13 +26,17 @@ def parse(text: str) -> dict[str, Any]:
 def with_table(text: str, path: Sequence[str], values: Mapping[str, str | list[str]]) -> str:
     """The text with our table at its end; a table of that name that is not ours is left alone."""
     bare = without_table(text)
-    before = parse(bare)
-    if _at(before, path) is not None:
+    if has_table(bare, path):
         return text
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [BEGIN, f"[{'.'.join(path)}]", *(f"{name} = {_toml(value)}" for name, value in values.items()), END]
     gap = "" if not bare else newline if bare.endswith("\n") else newline * 2
     return _checked(bare + gap + newline.join(lines) + newline, path, values)
+
+
+def has_table(text: str, path: Sequence[str]) -> bool:
+    """Whether anything stands there."""
+    return _at(parse(text), path) is not None
 
 
 def own_table(text: str, path: Sequence[str]) -> dict[str, Any] | None:
