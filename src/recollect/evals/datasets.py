@@ -381,9 +381,7 @@ def _is_header(cells: Sequence[str]) -> bool:
     return len(cells) in (3, 4) and not any(sign.isdigit() for cell in cells[2:] for sign in cell)
 
 
-def _haystacks(
-    path: Path, documents: Sequence[Document], stored: set[str]
-) -> tuple[dict[str, frozenset[str]], int]:  # fmt: skip
+def _haystacks(path: Path, documents: Sequence[Document], stored: set[str]) -> tuple[dict[str, frozenset[str]], int]:
     """For each question the stored documents it may find: named themselves, or by their session; and how many names
     are those of nothing."""
     if not path.is_file():
