@@ -37,7 +37,6 @@ def test_what_a_caller_writes_into_an_answer_is_in_no_other() -> None:
         assert Draft("Tea").metadata == {}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("background", [True, False])
 def test_a_forked_process_can_close_what_came_along_and_takes_nothing_from_its_parent(
     tmp_path: Path, background: bool
