@@ -171,6 +171,25 @@ def test_a_driver_that_logs_does_not_write_beside_the_one_line(home: Path) -> No
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        ("list --cursor -- --json", "NotFound"),
+        ("list --cursor -- --limit x --json", "Usage"),
+        ("list --json=1", "Usage"),
+    ],
+)
+def test_a_flag_for_json_is_minded_wherever_it_stands(cli: Any, args: str, kind: str) -> None:
+    """Behind an option that takes a value, two minus signs are that value and end nothing."""
+    ran = cli(*args.split())
+    assert ran.code > 0 and ran.document["error"]["type"] == kind
+
+
+def test_behind_two_minus_signs_the_flag_for_json_is_text(cli: Any) -> None:
+    ran = cli("recall", "x", "--limit", "0", "--", "--json")
+    assert (ran.code, ran.out) == (2, "")
+
+
 @pytest.mark.parametrize("args", ["list", "list --json", "show nosuch --json"])
 def test_a_disk_that_is_full_gets_one_line(args: str, home: Path) -> None:
     with Path("/dev/full").open("wb") as full:

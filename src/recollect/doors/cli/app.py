@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Annotated, Any, cast
 
@@ -67,23 +67,25 @@ class RecollectGroup(TyperGroup):
         """Run; exit 0 when fine, 1 when the request failed, 2 when it was wrong."""
         given = list(sys.argv[1:] if args is None else args)
         more["standalone_mode"] = False
+        self._meta: Mapping[str, Any] = {}
         try:
             code = super().main(given, prog_name or "recollect", *rest, **more)
         except typer.Abort:
-            code = _failed(RecollectError("stopped"), _wants_json(given), 1)
+            code = _failed(RecollectError("stopped"), self._wants_json(given), 1)
         except UsageError as error:
             usage = _as_usage(error)
             # Without a command the help was shown, and there is nothing to add.
-            code = _failed(usage, _wants_json(given), 2) if usage.message else 2
+            code = _failed(usage, self._wants_json(given), 2) if usage.message else 2
         except RecollectError as error:
             wrong = isinstance(error, InvalidInput) and not isinstance(error, InvalidProfile)
-            code = _failed(error, _wants_json(given), 2 if wrong else 1)
+            code = _failed(error, self._wants_json(given), 2 if wrong else 1)
         except OSError as error:
-            code = _failed(_as_failure(error), _wants_json(given), 1)
+            code = _failed(_as_failure(error), self._wants_json(given), 1)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
         """A reader that has seen enough (`recollect list | head -1`) is no failure."""
+        self._meta = ctx.meta
         try:
             answer = super().invoke(ctx)
             flush()
@@ -91,6 +93,10 @@ class RecollectGroup(TyperGroup):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
+
+    def _wants_json(self, given: list[str]) -> bool:
+        """As it was read, or as far as that did not come to its end, by the words."""
+        return bool(self._meta.get(FLAGS, {}).get("json")) or _wants_json(given)
 
 
 def _commands_below(group: Any) -> Iterator[Any]:
@@ -158,7 +164,7 @@ def _as_failure(error: OSError) -> RecollectError:
 def _wants_json(args: list[str]) -> bool:
     """Read from the raw words, because a wrong command line is never parsed to its end."""
     flags = args[: args.index("--")] if "--" in args else args
-    return "--json" in flags
+    return any(word.partition("=")[0] == "--json" for word in flags)
 
 
 def _remember_flag(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
