@@ -44,14 +44,18 @@ def damage(path: Path, sql: str, *values: Any) -> None:
     connection.close()
 
 
-def lose(path: Path, table: str, column: str, where: str) -> None:
-    """Leave nothing where a value must be, as a page in the wrong place does. SQLite itself would refuse it."""
+def lose(path: Path, table: str, column: str, where: str, left: str = "NULL") -> None:
+    """Leave nothing where a value must be, or one of another kind, as a page in the wrong place does.
+
+    SQLite itself would refuse it.
+    """
     connection = apsw.Connection(str(path))
     found: list[Any] = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchall()
     connection.close()
     sql = str(found[0][0])
     change = "UPDATE sqlite_schema SET sql = ? WHERE name = ?"
-    for form, then in ((sql.replace(" NOT NULL", ""), f"UPDATE {table} SET {column} = NULL WHERE {where}"), (sql, "")):
+    loose = sql.replace(" NOT NULL", "").replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT", "")
+    for form, then in ((loose, f"UPDATE {table} SET {column} = {left} WHERE {where}"), (sql, "")):
         connection = apsw.Connection(str(path))
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
         connection.execute("PRAGMA writable_schema = ON").fetchall()

@@ -9,12 +9,12 @@ from typing import Any
 
 import apsw
 
-from recollect.domain.errors import InvalidInput, RecollectError
+from recollect.domain.errors import Corrupt, InvalidInput, RecollectError
 from recollect.ports import Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
 from recollect.stores.sqlite.changes import tombstone_secret
 from recollect.stores.sqlite.checks import find_all
-from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows
+from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows, whole
 from recollect.stores.sqlite.copies import back_up, belongs_to
 from recollect.stores.sqlite.counting import count_projects, count_types
 from recollect.stores.sqlite.ledger import Writing, counter
@@ -28,6 +28,7 @@ MERGED_PAGES = 500
 """The bound of one index merge."""
 MERGED_AT_ONCE = 64
 """In so small steps, because the file grows by about half of a step before the pages that were merged are free."""
+NAMESPACES = "SELECT namespace, memories FROM namespaces ORDER BY namespace"
 
 
 class SqliteCare:
@@ -111,7 +112,7 @@ class SqliteCare:
     def settings(self) -> dict[str, Any]:
         with self._readers.borrow() as connection:
             found = rows(connection, "SELECT name, value FROM settings ORDER BY name")
-        return {name: json.loads(value) for name, value in found}
+        return {name: _setting(name, value) for name, value in found}
 
     def graves(self) -> Graves:
         with self._readers.reading() as connection:
@@ -157,8 +158,15 @@ def _graves(connection: Connection) -> Graves:
     return Graves(tombstone_secret(connection), frozenset(rows(connection, "SELECT namespace, hash FROM tombstones")))
 
 
+def _setting(name: str, value: Any) -> Any:
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError) as error:
+        raise Corrupt(f"the setting {name} is damaged", "set it anew, or restore a backup") from error
+
+
 def _size(connection: Connection) -> StoreSize:
     return StoreSize(
-        dict(rows(connection, "SELECT namespace, memories FROM namespaces ORDER BY namespace")),
+        {str(name): whole(memories) for name, memories in rows(connection, NAMESPACES)},
         one(connection, "PRAGMA page_count") * one(connection, "PRAGMA page_size"),
     )

@@ -138,7 +138,7 @@ def is_buried(connection: Connection, namespace: str, content: str) -> bytes | N
 def tombstone_secret(connection: Connection) -> bytes:
     """The key of the hashes, so that nobody can try texts against them."""
     key = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
-    if key is None:
+    if not isinstance(key, bytes):
         raise Corrupt("the key of the tombstones is lost", "restore the store from a backup")
     return key
 

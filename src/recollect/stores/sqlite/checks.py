@@ -5,12 +5,14 @@ SQLite's own integrity check sees few flipped bits in payloads; the checksums of
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Literal
 
 import apsw
 
+from recollect.domain.errors import Corrupt
 from recollect.ports import Finding
 from recollect.stores.checksums import holds_vector, link_checksum
 from recollect.stores.places import ROW_MASK, model_of
@@ -41,7 +43,13 @@ def find_all(connection: Connection) -> list[Finding]:
                 seen[kind] += 1
                 if seen[kind] <= REPORTED:
                     findings.append(Finding(kind, detail, severity))
-        except (apsw.Error, AttributeError, TypeError, ValueError) as error:  # values may be of any kind, or missing
+        except (
+            apsw.Error,
+            Corrupt,
+            AttributeError,
+            TypeError,
+            ValueError,
+        ) as error:  # values may be of any kind, or missing
             findings.append(Finding("unreadable", f"{check.__name__.strip('_')}: {type(error).__name__}", "error"))
         findings.extend(
             Finding(kind, f"{count - REPORTED} more of this kind", severity)
@@ -147,9 +155,17 @@ def _outbox(connection: Connection) -> Found:
         yield "outbox", "some memories are wrongly marked as embedded"
 
 
+def _settings(connection: Connection) -> Found:
+    for name, value in rows(connection, "SELECT name, value FROM settings"):
+        try:
+            json.loads(value)
+        except (TypeError, ValueError):
+            yield "setting", f"the setting {name} cannot be read"
+
+
 def _tombstones(connection: Connection) -> Found:
     """Without their key no text that was forgotten is known again."""
-    if one(connection, "SELECT length(value) FROM secrets WHERE name = 'tombstones'") is None:
+    if not isinstance(one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'"), bytes):
         yield "tombstones", "the key of the tombstones is lost"
 
 
@@ -161,5 +177,6 @@ CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_texts, "warning"),
     (_terms, "warning"),
     (_outbox, "warning"),
+    (_settings, "error"),
     (_tombstones, "error"),
 )

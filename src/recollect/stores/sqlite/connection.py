@@ -81,7 +81,7 @@ def translate(error: apsw.Error | UnicodeError) -> RecollectError:
     if isinstance(error, UnicodeEncodeError):
         return half_a_character()
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeError):
-        return Corrupt("the store's file is damaged or is no recollect store", "run doctor, or restore a backup")
+        return damaged()
     if _is_full(error):
         return DiskFull("the disk is full", "free some space; what was being written was not kept")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
@@ -93,6 +93,11 @@ def translate(error: apsw.Error | UnicodeError) -> RecollectError:
     if isinstance(error, apsw.TooBigError):
         return InvalidInput("a value is too large for the store", "split the memory into smaller ones")
     return StoreUnavailable(f"SQLite reports: {type(error).__name__}", "try again; if it stays, run doctor")
+
+
+def damaged() -> Corrupt:
+    """For whatever cannot be what was written."""
+    return Corrupt("the store's file is damaged or is no recollect store", "run doctor, or restore a backup")
 
 
 def _is_full(error: Exception) -> bool:
@@ -335,6 +340,13 @@ def rows(connection: Connection, sql: str, values: Any = ()) -> list[tuple[Any, 
 def one(connection: Connection, sql: str, values: Any = ()) -> Any:
     """The first row of one statement (its only column bare), or None."""
     return connection.execute(sql, values).get
+
+
+def whole(value: Any) -> int:
+    """A number as the tables hold it. SQLite hands out whatever stands in a damaged file."""
+    if not isinstance(value, int):
+        raise damaged()
+    return value
 
 
 def is_in_use(file: Path) -> bool:

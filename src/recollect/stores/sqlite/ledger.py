@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from recollect.domain.errors import StoreTooNew
-from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.connection import Connection, one, rows, whole
 from recollect.stores.sqlite.lexicon import Lexicon
 from recollect.stores.tokens import Text, Tokenizer
 
@@ -210,4 +210,4 @@ class Writing:
 
 def counter(connection: Connection, name: str) -> int:
     """One exact count."""
-    return int(one(connection, "SELECT value FROM counters WHERE name = ?", (name,)) or 0)
+    return whole(one(connection, "SELECT value FROM counters WHERE name = ?", (name,)) or 0)

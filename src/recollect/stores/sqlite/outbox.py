@@ -12,7 +12,7 @@ from recollect.ports import EmbeddingProgress, Pending
 from recollect.stores.places import ROW_BITS, ROW_MASK, of_memory, of_model, place
 from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
 from recollect.stores.retries import FIRST_RETRY_MS, LAST_RETRY_MS
-from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.connection import Connection, one, rows, whole
 from recollect.stores.sqlite.ledger import Writing
 
 TEXTS = 0
@@ -210,5 +210,5 @@ def progress(connection: Connection, model: str) -> EmbeddingProgress:
     )
     if entered_up_to(connection, known[0]) is not None:  # some that wait are not entered yet
         able = one(connection, "SELECT count(*) FROM memories WHERE NOT sensitive")
-        pending = int(able) - int(known[1]) - int(failed)
-    return EmbeddingProgress(int(known[1]), int(pending), int(failed))
+        pending = int(able) - whole(known[1]) - int(failed)
+    return EmbeddingProgress(whole(known[1]), int(pending), int(failed))

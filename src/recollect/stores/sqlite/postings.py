@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.connection import Connection, one, rows, whole
 from recollect.stores.sqlite.outbox import TEXTS, logged_span
 from recollect.stores.tokens import Streams, token_hash
 
@@ -88,7 +88,8 @@ Behind -1 are all rows; then there are none above `top`."""
 SEEN = (
     "SELECT ifnull((SELECT value FROM counters WHERE name = 'rewrites'), 0),"
     " ifnull((SELECT max(row) FROM memories), 0),"
-    " (SELECT value FROM counters WHERE name = 'documents'), (SELECT value FROM counters WHERE name = 'tokens')"
+    " ifnull((SELECT value FROM counters WHERE name = 'documents'), 0),"
+    " ifnull((SELECT value FROM counters WHERE name = 'tokens'), 0)"
 )
 """One row: at every row SQLite lets go of the interpreter, and other threads of a recall want it."""
 
@@ -106,7 +107,7 @@ class Postings:
 
     def view(self, connection: Connection) -> View:
         """What the connection sees."""
-        return View(*one(connection, SEEN))
+        return View(*map(whole, one(connection, SEEN)))
 
     def rows(self, connection: Connection, expression: str, view: View) -> Rows:
         """The rows that FTS5 finds, rising."""

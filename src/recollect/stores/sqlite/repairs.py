@@ -144,9 +144,7 @@ def _count_anew(writing: Writing) -> None:
         "INSERT INTO namespaces SELECT m.namespace, count(*) FROM memories m JOIN texts t ON t.row = m.row GROUP BY 1"
     )
     for name, sum in (("documents", "count(*)"), ("tokens", f"total(length(tokens) / {NARROW_BYTES} - 1)")):
-        connection.execute(
-            f"UPDATE counters SET value = (SELECT CAST({sum} AS INTEGER) FROM texts) WHERE name = ?", (name,)
-        )
+        connection.execute(f"INSERT OR REPLACE INTO counters SELECT ?, CAST({sum} AS INTEGER) FROM texts", (name,))
     writing.ledger.rewritten = True
     writing.reload()
 

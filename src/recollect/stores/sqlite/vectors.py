@@ -20,7 +20,7 @@ from recollect.ports import Embedded, EmbeddingProgress, Matrix, Pending, Vector
 from recollect.stores.checksums import vector_checksum
 from recollect.stores.places import ROW_MASK, of_memory, place, row_of
 from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS, sound_matrix, wrong_dimension
-from recollect.stores.sqlite.connection import Connection, Readers, one, rows
+from recollect.stores.sqlite.connection import Connection, Readers, one, rows, whole
 from recollect.stores.sqlite.filters import conditions
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import (
@@ -207,7 +207,7 @@ def _checked(connection: Connection, model: str, vector: Vector) -> int | None:
     known = one(connection, "SELECT model, dimension FROM models WHERE name = ?", (model,))
     if known is None or known[1] is None:
         return None
-    if vector.shape != (known[1],):
+    if vector.shape != (whole(known[1]),):
         raise wrong_dimension(vector.shape[-1] if vector.ndim else 0, known[1])
     return known[0]
 
@@ -241,7 +241,7 @@ def _sound(connection: Connection, model: int, entry: Embedded, given: Matrix) -
     dimension = one(connection, "SELECT dimension FROM models WHERE model = ?", (model,))
     if dimension is None:
         connection.execute("UPDATE models SET dimension = ? WHERE model = ?", (matrix.shape[1], model))
-    elif dimension != matrix.shape[1]:
+    elif whole(dimension) != matrix.shape[1]:
         raise wrong_dimension(matrix.shape[1], dimension)
     return matrix
 

@@ -1,0 +1,117 @@
+"""Damage in the small tables (models, settings, counters, secrets): every call answers, or tells it by name."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlite_cases import lose
+
+import recollect
+from recollect import Engine
+
+WINTER = "Winter notes about hiking in the hills"
+
+
+def opened(path: Path) -> Engine:
+    return recollect.open(path, embedder="fake", reranker="none", background=False, home=path.parent)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "s.db"
+    with opened(path) as engine:
+        engine.remember(WINTER, key="winter")
+        engine.forget(engine.remember("The lamp in the hall is green").id)
+        engine.change_settings({"keywordWeight": 1.5})
+        engine.upkeep()
+    return path
+
+
+CALLS: tuple[Callable[[Engine], object], ...] = (
+    lambda engine: engine.stats(),
+    lambda engine: engine.list(),
+    lambda engine: engine.recall("winter hiking"),
+    lambda engine: engine.recall("winter hiking", profile="live-weights"),
+    lambda engine: engine.remember("Summer is for swimming"),
+    lambda engine: engine.capture("[MEMORY] The boat is blue"),
+    lambda engine: engine.update(engine.list()[0].id, content="Winter notes about skiing"),
+    lambda engine: engine.forget(engine.list()[0].id),
+    lambda engine: engine.upkeep(),
+    lambda engine: engine.consolidate(),
+    lambda engine: engine.live_settings(),
+    lambda engine: engine.change_settings({"keywordWeight": 1.2}),
+    lambda engine: engine.embedding_progress(),
+    lambda engine: engine.drop_vectors(),
+    lambda engine: engine.store.care.graves(),
+    lambda engine: engine.check(repair=True),
+)
+PLACES = [
+    ("models", "done", "true"),
+    ("models", "dimension", "true"),
+    ("models", "saved", "true"),
+    ("settings", "value", "true"),
+    ("counters", "value", "true"),
+    ("counters", "value", "name = 'documents'"),
+    ("secrets", "value", "name = 'tombstones'"),
+    ("namespaces", "memories", "true"),
+]
+SOUND = (("models", "dimension", "NULL"), ("models", "saved", "NULL"), ("settings", "value", "1.5"))
+"""Values that may stand there."""
+
+
+@pytest.mark.parametrize("left", ["NULL", "'x'", "1.5"])
+@pytest.mark.parametrize(("table", "column", "where"), PLACES, ids=[" ".join(each) for each in PLACES])
+def test_a_value_of_the_wrong_kind_ends_no_call_in_a_traceback(
+    sound: Path, tmp_path: Path, table: str, column: str, where: str, left: str
+) -> None:
+    for number, call in enumerate(CALLS):
+        path = tmp_path / f"s{number}.db"
+        shutil.copy(sound, path)
+        lose(path, table, column, where, left)
+        with opened(path) as engine:
+            if (table, column, left) not in SOUND:
+                assert engine.check()
+            try:
+                call(engine)
+            except recollect.RecollectError as error:
+                assert isinstance(error, recollect.Corrupt | recollect.StoreUnavailable)
+                assert "doctor" in error.hint or "backup" in error.hint
+
+
+def test_upkeep_names_the_next_step_and_a_repair_counts_anew(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(sound, path)
+    lose(path, "models", "done", "true")
+    with opened(path) as engine:
+        with pytest.raises(recollect.Corrupt) as refused:
+            engine.upkeep()
+        assert "doctor" in refused.value.hint
+        assert all(finding.repaired for finding in engine.check(repair=True))
+        engine.upkeep()
+
+
+def test_a_damaged_setting_is_found_and_can_be_set_anew(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(sound, path)
+    lose(path, "settings", "value", "name = 'keywordWeight'", "'1.'")
+    with opened(path) as engine:
+        assert [finding.kind for finding in engine.check()] == ["setting"]
+        with pytest.raises(recollect.Corrupt, match="keywordWeight") as refused:
+            engine.live_settings()
+        assert "set it" in refused.value.hint
+        assert engine.change_settings({"keywordWeight": 1.2})["keywordWeight"] == 1.2
+        assert engine.check() == []
+
+
+def test_lost_counters_are_counted_anew(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(sound, path)
+    lose(path, "counters", "name", "name = 'documents'", "'lost'")
+    with opened(path) as engine:
+        assert [hit.content for hit in engine.recall("winter hiking")] == [WINTER]
+        engine.remember("Summer is for swimming")
+        assert all(finding.repaired for finding in engine.check(repair=True))
+        assert engine.check() == []
