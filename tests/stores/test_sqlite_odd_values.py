@@ -62,7 +62,7 @@ SOUND = (("models", "dimension", "NULL"), ("models", "saved", "NULL"), ("setting
 """Values that may stand there."""
 
 
-@pytest.mark.parametrize("left", ["NULL", "'x'", "1.5"])
+@pytest.mark.parametrize("left", ["NULL", "'x'", "x'00ff'", "1.5"])
 @pytest.mark.parametrize(("table", "column", "where"), PLACES, ids=[" ".join(each) for each in PLACES])
 def test_a_value_of_the_wrong_kind_ends_no_call_in_a_traceback(
     sound: Path, tmp_path: Path, table: str, column: str, where: str, left: str

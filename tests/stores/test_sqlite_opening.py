@@ -116,7 +116,8 @@ def _fail_halfway(connection: Connection) -> None:
     raise apsw.IOError("the disk went away")
 
 
-FORMAT_5 = "ALTER TABLE memories DROP COLUMN apart; PRAGMA user_version = 5"
+FORMAT_6 = "ALTER TABLE tombstones DROP COLUMN checksum"
+FORMAT_5 = f"{FORMAT_6}; ALTER TABLE memories DROP COLUMN apart; PRAGMA user_version = 5"
 FORMAT_3 = """
 INSERT INTO fulltext (fulltext, rank) VALUES ('automerge', 4);
 INSERT INTO fulltext (fulltext, rank) VALUES ('usermerge', 4);

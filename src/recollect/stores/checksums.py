@@ -1,4 +1,4 @@
-"""Checksums of what cannot be rebuilt beside the memories themselves: links, and vectors for as long as they stand."""
+"""Checksums of what cannot be rebuilt beside the memories: links, tombstones, and vectors for as long as they stand."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import zlib
 def link_checksum(source: int, type: str, target: int, created_at: int) -> int:
     """CRC-32 over all columns of a link."""
     return zlib.crc32(repr((source, type, target, created_at)).encode())
+
+
+def tombstone_checksum(key: bytes, namespace: str, hashed: bytes) -> int:
+    """CRC-32 over a tombstone and the key that it was made with."""
+    return zlib.crc32(repr((key, namespace, hashed)).encode())
 
 
 def holds_vector(place: int, start: int | None, stop: int | None, checksum: int, data: bytes | None) -> bool:

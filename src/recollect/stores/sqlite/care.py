@@ -12,7 +12,7 @@ import apsw
 from recollect.domain.errors import Corrupt, InvalidInput, RecollectError
 from recollect.ports import Finding, Graves, StoreSize, StoreStats
 from recollect.stores.graves import joined
-from recollect.stores.sqlite.changes import tombstone_secret
+from recollect.stores.sqlite.changes import dig, tombstone_secret
 from recollect.stores.sqlite.checks import find_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows, whole
 from recollect.stores.sqlite.copies import back_up, belongs_to
@@ -122,7 +122,7 @@ class SqliteCare:
         def work(writing: Writing) -> None:
             all_of_them = joined(_graves(writing.connection), graves)
             writing.connection.execute("UPDATE secrets SET value = ? WHERE name = 'tombstones'", (all_of_them.key,))
-            writing.connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", sorted(graves.hashes))
+            dig(writing.connection, all_of_them.key, sorted(graves.hashes))
             writing.reload()
 
         run(self._writer, work)

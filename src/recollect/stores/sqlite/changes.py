@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Corrupt
 from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
-from recollect.stores.checksums import link_checksum
+from recollect.stores.checksums import link_checksum, tombstone_checksum
 from recollect.stores.refusals import (
     buried,
     check_erased,
@@ -143,6 +144,12 @@ def tombstone_secret(connection: Connection) -> bytes:
     return key
 
 
+def dig(connection: Connection, key: bytes, graves: Iterable[tuple[str, bytes]]) -> None:
+    """Enter tombstones (namespace and hash) that were made with this key."""
+    values = [(namespace, hashed, tombstone_checksum(key, namespace, hashed)) for namespace, hashed in graves]
+    connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?, ?, ?)", values)
+
+
 def _check_tombstone(change: Put, old: Old | None, writing: Writing) -> None:
     memory, namespace = change.memory, change.memory.scope.namespace
     hashed = is_buried(writing.connection, namespace, memory.content) if writing.has_tombstones else None
@@ -197,8 +204,8 @@ def _erase(change: Erase, writing: Writing) -> None:
     unlist_vanished(writing, words)
     connection.execute("DELETE FROM memories WHERE row = ?", (row,))
     if change.tombstone:
-        hashed = tombstone_hash(content, namespace, tombstone_secret(connection))
-        connection.execute("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", (namespace, hashed))
+        key = tombstone_secret(connection)
+        dig(connection, key, [(namespace, tombstone_hash(content, namespace, key))])
         writing.has_tombstones = True
     writing.ledger.purge = True
 

@@ -14,7 +14,7 @@ import apsw
 
 from recollect.domain.errors import Corrupt
 from recollect.ports import Finding
-from recollect.stores.checksums import holds_vector, link_checksum
+from recollect.stores.checksums import holds_vector, link_checksum, tombstone_checksum
 from recollect.stores.places import ROW_MASK, model_of
 from recollect.stores.refusals import PASSAGE_BITS
 from recollect.stores.rows import SOURCE, is_sound, text_number
@@ -165,8 +165,13 @@ def _settings(connection: Connection) -> Found:
 
 def _tombstones(connection: Connection) -> Found:
     """Without their key no text that was forgotten is known again."""
-    if not isinstance(one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'"), bytes):
+    key = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+    if not isinstance(key, bytes):
         yield "tombstones", "the key of the tombstones is lost"
+        return
+    for namespace, hashed, checksum in connection.execute("SELECT namespace, hash, checksum FROM tombstones"):
+        if tombstone_checksum(key, namespace, hashed) != checksum:
+            yield "tombstones", f"a tombstone of namespace {namespace}, or the key of all, fails its checksum"
 
 
 CHECKS: tuple[tuple[Check, Severity], ...] = (

@@ -26,6 +26,8 @@ Enter = Callable[[int, Memory, Writing], object]
 OF_VECTORS = {"vector", "vector-orphan", "outbox"}
 OF_TEXTS = {"tokens", "subject", "counters", "words", "fulltext", "text-hash"}
 OF_LINKS = {"link"}
+FOR_GOOD = {"tombstones", "setting"}
+"""What nothing else in the file tells."""
 
 MENDED_AT_ONCE = 1_000
 """So many texts are looked at in one transaction."""
@@ -62,6 +64,7 @@ def repairs(kinds: set[str], broken: Broken) -> list[Work]:
     Memories that are damaged themselves stay as they are. What says nothing of its own cause is answered with all.
     """
     wanted: list[Work] = [lambda writing: _drop(writing, broken)]
+    kinds = kinds - FOR_GOOD
     if not kinds <= OF_VECTORS | OF_LINKS:
         is_readable = kinds <= {"memory"} | OF_TEXTS | OF_VECTORS | OF_LINKS
         wanted += _in_steps(broken, bool(kinds & {"memory", "fulltext"})) if is_readable else [_texts]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
-from recollect.stores.sqlite.connection import Connection, one, set_pragma
+from recollect.stores.checksums import tombstone_checksum
+from recollect.stores.sqlite.connection import Connection, one, rows, set_pragma
 from recollect.stores.sqlite.copies import copy_file
 from recollect.stores.sqlite.derived import narrow_down, slim_down
 from recollect.stores.sqlite.subjects import add_subjects
@@ -132,8 +133,28 @@ def _keep_apart(connection: Connection) -> None:
     connection.execute("ALTER TABLE memories ADD COLUMN apart INTEGER NOT NULL DEFAULT 0").fetchall()
 
 
+def _seal_tombstones(connection: Connection) -> None:
+    """A damaged tombstone, or their key, lets come back what was forgotten: each gets a checksum over both."""
+    connection.execute("ALTER TABLE tombstones ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0").fetchall()
+    key = one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'")
+    if key is not None:
+        sums = [
+            (tombstone_checksum(key, namespace, hashed), namespace, hashed)
+            for namespace, hashed in rows(connection, "SELECT namespace, hash FROM tombstones")
+        ]
+        connection.executemany("UPDATE tombstones SET checksum = ? WHERE namespace = ? AND hash = ?", sums).fetchall()
+
+
 # Step n takes a file from version n to n + 1. Released steps are never edited.
-MIGRATIONS: tuple[Migration, ...] = (_first, add_subjects, slim_down, narrow_down, part_letters, _keep_apart)
+MIGRATIONS: tuple[Migration, ...] = (
+    _first,
+    add_subjects,
+    slim_down,
+    narrow_down,
+    part_letters,
+    _keep_apart,
+    _seal_tombstones,
+)
 
 
 def version_of(connection: Connection) -> int:
