@@ -434,3 +434,29 @@ def test_any_text_may_be_an_id_in_what_is_written(cli: Cli, tmp_path: Path) -> N
     cli("eval", "run", folder, "-P", "lexical", "--out", tmp_path / "out")
     cli("eval", "report", tmp_path / "out", "--html", tmp_path / "page.html", "--markdown", tmp_path / "page.md")
     assert "set" in (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"recollect_eval": 1, "kind": "run", "results": [{"system": "balanced"}]},
+        {"recollect_eval": 1, "kind": "run", "results": []},
+        {"recollect_eval": 1, "kind": "compare", "sets": [1]},
+        {"recollect_eval": 1, "kind": "sweep", "combinations": [{"options": {"fusion.k": 1}}]},
+        {"recollect_eval": 1, "kind": "abstain", "fits": [{"name": 7, "curve": {}}]},
+    ],
+    ids=lambda found: str(found)[20:60],
+)
+def test_a_document_that_lacks_what_the_tables_need_is_told_with_its_name(
+    cli: Cli, tmp_path: Path, found: dict[str, Any]
+) -> None:
+    (tmp_path / "foreign.json").write_text(json.dumps(found), encoding="utf-8")
+    for form in ((), ("--html", tmp_path / "page.html")):
+        error = document(cli("eval", "report", tmp_path / "foreign.json", *form, "--json", code=2))["error"]
+        assert "foreign.json holds no results" in error["message"] and "recollect eval run" in error["hint"]
+
+
+def test_a_document_of_endless_brackets_is_told_with_its_name(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
+    error = document(cli("eval", "report", tmp_path / "deep.json", "--json", code=2))["error"]
+    assert "deep.json is not JSON" in error["message"]

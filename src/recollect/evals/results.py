@@ -17,6 +17,7 @@ import numpy as np
 
 import recollect
 from recollect.domain.errors import InvalidInput, NotFound
+from recollect.evals import page
 from recollect.evals.calibrating import Fit, as_toml, fit_to_dict
 from recollect.evals.running import Result, macro
 from recollect.evals.variations import Combination
@@ -167,7 +168,7 @@ def read(place: Path) -> list[dict[str, Any]]:
     for path in (one for one in files if one.is_file()):
         try:
             entry = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InvalidInput(f"{path} is not JSON", "give what `recollect eval run --out DIR` wrote") from None
         if not _is_document(entry):
             raise InvalidInput(f"{path} holds no results of this version", "measure again with `recollect eval run`")
@@ -178,8 +179,15 @@ def read(place: Path) -> list[dict[str, Any]]:
 
 
 def _is_document(entry: Any) -> bool:
+    """Whether it says so, and a report can be made of it: files of others, and edited ones, may lack anything."""
     found = cast(dict[str, Any], entry) if isinstance(entry, dict) else {}
-    return found.get("recollect_eval") == VERSION and isinstance(found.get(KINDS.get(str(found.get("kind")), "")), list)
+    if found.get("recollect_eval") != VERSION or not isinstance(found.get(KINDS.get(str(found.get("kind")), "")), list):
+        return False
+    try:
+        page.html([found])
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        return False
+    return True
 
 
 def machine() -> dict[str, Any]:
