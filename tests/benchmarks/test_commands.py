@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import benchmarks
-from benchmarks import model_links
+from benchmarks import bm25_extension, model_links
 from tests.evals.conftest import write_set
 
 SET = "SET"
@@ -53,6 +53,18 @@ def test_links_that_no_model_made_have_no_row(tmp_path: Path, capsys: pytest.Cap
     assert model_links.main(["--data", str(folder), "--language-model", "http://127.0.0.1:9/v1"]) == 1
     printed = capsys.readouterr()
     assert "did not read everything" in printed.err and "links" not in printed.out
+
+
+def test_too_few_memories_for_an_index_are_refused_before_a_server_is_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def started(**_: object) -> None:
+        raise AssertionError("a server was started")
+
+    monkeypatch.setattr(bm25_extension, "running_server", started)
+    with pytest.raises(SystemExit):
+        bm25_extension.main(["--size", "300"])
+    assert "--size: from 20,000 memories on" in capsys.readouterr().err
 
 
 def test_no_script_is_forgotten() -> None:
