@@ -207,6 +207,26 @@ def test_a_toml_table_goes_in_at_the_end_and_comes_out_again(text: str) -> None:
     assert out == text or out == text + "\n"
 
 
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+def test_marks_within_a_text_of_several_lines_are_not_taken_for_ours(quotes: str) -> None:
+    """Somebody may keep a copy of our table in his instructions, before ours or without it."""
+    block = tomltext.with_table("", ("mcp_servers", "recollect"), entries.server("codex", ["/bin/recollect"]))
+    text = f"odd = nan\nnotes = {quotes}\n{block}{quotes}\n"
+    theirs = tomllib.loads(text)["notes"]
+    assert tomltext.without_table(text) == text and not entries.is_toml_taken(text)
+    once = entries.with_toml_server(text, "codex", COMMAND)
+    assert tomllib.loads(once)["notes"] == theirs and once.startswith(text)
+    again = entries.with_toml_server(once, "codex", ["/new/bin/recollect"])
+    assert tomllib.loads(again)["mcp_servers"]["recollect"]["command"] == "/new/bin/recollect"
+    assert tomllib.loads(again)["notes"] == theirs
+    assert tomltext.without_table(again) == text
+
+
+def test_what_is_no_toml_any_more_loses_our_table_by_its_marks() -> None:
+    text = tomltext.with_table("a = 1\n", ("mcp_servers", "recollect"), entries.server("codex", ["/bin/recollect"]))
+    assert tomltext.without_table(f"b = = 2\n{text}") == "b = = 2\na = 1\n"
+
+
 def test_toml_that_cannot_take_the_table_is_refused_or_left_alone() -> None:
     with pytest.raises(tomltext.Malformed):
         entries.with_toml_server("a = = 1\n", "codex", COMMAND)

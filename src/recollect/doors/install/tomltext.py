@@ -48,7 +48,7 @@ def own_table(text: str, path: Sequence[str]) -> dict[str, Any] | None:
 def updated(text: str, path: Sequence[str], values: Mapping[str, str | list[str]]) -> str:
     """The text with these values in our table; whatever else stands there stays, to the character."""
     held = own_table(text, path) or {}
-    start, end = text.find(BEGIN), text.find(END)
+    start, end = _marks(text)
     table = text[start:end]
     for name, value in values.items():
         if held.get(name) != value:
@@ -70,8 +70,7 @@ def _checked(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
 
 def without_table(text: str) -> str:
     """The text without our table and the empty line before it."""
-    start = text.find(BEGIN)
-    end = text.find(END, start)
+    start, end = _marks(text)
     if start < 0 or end < 0:
         return text
     end += len(END)
@@ -81,6 +80,28 @@ def without_table(text: str) -> str:
     if before.endswith("\n\n") or before.endswith("\n\r\n"):
         before = before[: -2 if before.endswith("\r\n") else -1]
     return before + rest
+
+
+def _marks(text: str) -> tuple[int, int]:
+    """Where our two marks stand, each -1 where it does not."""
+    start = _mark(text, BEGIN, 0)
+    return start, _mark(text, END, start) if start >= 0 else -1
+
+
+def _mark(text: str, mark: str, after: int) -> int:
+    """A mark is a comment at the start of a line: without it the file says the same. Within a text it is part of that.
+
+    In a file that is no TOML the first one counts.
+    """
+    for found in re.compile(rf"^{re.escape(mark)}", re.MULTILINE).finditer(text, after):
+        try:
+            # As texts: one nan is not equal to another.
+            is_comment = repr(parse(text)) == repr(parse(text[: found.start()] + text[found.end() :]))
+        except Malformed:
+            is_comment = True
+        if is_comment:
+            return found.start()
+    return -1
 
 
 def _at(document: Mapping[str, Any], path: Sequence[str]) -> Any:
