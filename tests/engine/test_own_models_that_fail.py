@@ -87,6 +87,61 @@ def test_a_reranker_that_would_end_the_program_leaves_the_fused_order(tmp_path: 
         assert "SystemExit" in (answer.trace.rerank.skipped or "")
 
 
+class Saying:
+    """A reranker that answers with this, whatever it is asked."""
+
+    id = "saying-1"
+
+    def __init__(self, answer: Callable[[int], Any]) -> None:
+        self._answer = answer
+
+    def score(self, query: str, texts: Sequence[str], budget_ms: float | None = None) -> Any:
+        return self._answer(len(texts))
+
+
+def ships(memory: recollect.Engine, rerank: bool = True) -> recollect.Recall:
+    return memory.recall("which ship?", rerank=rerank, options={"rerank.unanimity": False, "rerank.blend": "replace"})
+
+
+@pytest.mark.covers("ladder.rerank")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda count: [float("nan")] * count,
+        lambda count: [float("inf")] * count,
+        lambda count: ["good"] * count,
+        lambda count: [None] * count,
+        lambda count: None,
+        lambda count: 0.5,
+        lambda count: [0.5] * (count + 1),
+    ],
+    ids=["nan", "infinite", "words", "nothing each", "nothing", "one number", "too many"],
+)
+def test_a_reranker_that_gives_no_scores_leaves_the_fused_order_and_it_is_told(
+    tmp_path: Path, answer: Callable[[int], Any]
+) -> None:
+    with recollect.open(tmp_path / "a.db", home=tmp_path, embedder="none", reranker=Saying(answer)) as memory:
+        for text in ("the ship leaves at noon", "the ship is red", "the ship of the other owner sank"):
+            memory.remember(text)
+        fused, judged = ships(memory, rerank=False), ships(memory)
+        assert [hit.id for hit in judged] == [hit.id for hit in fused]
+        assert not judged.trace.rerank.used
+        assert (judged.trace.rerank.skipped or "").startswith("failed: ")
+        assert all(hit.rerank_score is None for hit in judged)
+
+
+@pytest.mark.covers("ladder.rerank")
+def test_a_reranker_may_answer_with_an_array_as_cross_encoders_do(tmp_path: Path) -> None:
+    backwards = Saying(lambda count: np.arange(count, dtype=np.float32))
+    with recollect.open(tmp_path / "a.db", home=tmp_path, embedder="none", reranker=backwards) as memory:
+        for text in ("the ship leaves at noon", "the ship is red", "the ship of the other owner sank"):
+            memory.remember(text)
+        fused, judged = ships(memory, rerank=False), ships(memory)
+        assert [hit.id for hit in judged] == [hit.id for hit in fused][::-1]
+        assert judged.trace.rerank.used
+        assert [type(hit.rerank_score) for hit in judged] == [float] * 3
+
+
 def test_a_model_that_hangs_does_not_keep_the_memory_from_closing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

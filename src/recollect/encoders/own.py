@@ -65,7 +65,7 @@ class OwnEmbedder(Wrapped):
 
 
 class OwnReranker:
-    """Only its failures are looked at: fewer scores than texts are allowed."""
+    """Its scores are any row of numbers, an array too, and may be fewer than the texts; all else is a failure."""
 
     def __init__(self, inner: Reranker) -> None:
         self._inner = inner
@@ -76,4 +76,7 @@ class OwnReranker:
 
     def score(self, query: str, texts: Sequence[str], budget_ms: float | None = None) -> list[float]:
         with contained():
-            return self._inner.score(query, texts, budget_ms)
+            scores = np.asarray(self._inner.score(query, texts, budget_ms), dtype=np.float64)
+        if scores.ndim != 1 or len(scores) > len(texts) or not np.isfinite(scores).all():
+            raise ModelUnavailable(f"{self.id} gave something other than one number per text")
+        return scores.tolist()
