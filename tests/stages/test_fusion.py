@@ -101,6 +101,16 @@ def test_tm2c2_scales_from_the_theoretical_minimum_to_the_maximum_of_the_query()
 
 
 @pytest.mark.covers("fusion.convex")
+@pytest.mark.parametrize("name", ["dense", "similarity"])
+def test_the_theoretical_minimum_of_a_cosine_is_minus_one_unless_told_otherwise(name: str) -> None:
+    lists = [scored("lexical", a=10.0, b=5.0), scored(name, a=0.5, c=0.0, d=-0.4)]
+    fused = {one.id: one.score for one in convex(lists)}
+    assert fused == {"a": 2.0, "b": 0.5, "c": pytest.approx(1 / 1.5), "d": pytest.approx(0.6 / 1.5)}
+    told = {one.id: one.score for one in convex(lists, minimums={name: -0.4})}
+    assert (told["c"], told["d"]) == (pytest.approx(0.4 / 0.9), pytest.approx(0.0))
+
+
+@pytest.mark.covers("fusion.convex")
 def test_minmax_gives_the_worst_of_a_list_nothing_and_a_lone_hit_everything() -> None:
     fused = {one.id: one.score for one in convex([scored("lexical", a=10.0, b=6.0, c=2.0)], norm="minmax")}
     assert fused == {"a": 1.0, "b": 0.5, "c": 0.0}
@@ -209,6 +219,7 @@ def test_a_list_that_is_clearer_than_usual_takes_weight_from_the_others() -> Non
     "asked",
     [
         {"lists": {"a": "xyz"}},
+        {"lists": {"a": {"x", "y"}}},
         {"lists": {"a": ["x"]}, "weights": {"a": -1.0}},
         {"lists": {"a": ["x"]}, "weights": {"a": float("nan")}},
         {"lists": {"a": ["x"]}, "weights": {"a": float("inf")}},

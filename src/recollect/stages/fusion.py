@@ -27,6 +27,9 @@ Epsilon = Annotated[float, Range(0, 1e9)]
 GAP_PLACE = 10
 LEAST_GAP = 0.05
 
+# The least that a list's scores can be, by its usual name: cosines go down to -1, all others to 0.
+THEORETICAL: Mapping[str, float] = {"dense": -1.0, "similarity": -1.0}
+
 
 def ranks(hits: Sequence[Hit], ties: Ties = "ordinal", tie_epsilon: float = 0.0) -> list[int]:
     """1-based ranks of a list that is already in order.
@@ -83,15 +86,16 @@ def convex(
 ) -> list[Fused]:
     """Convex combination: score(d) = Σ weight · normalised score, over the lists that hold d.
 
-    "tm2c2" scales from the list's theoretical minimum (`minimums`; 0 where not given) to its maximum in this
-    query; "minmax" from its smallest to its largest score, both so that the best has 1; "raw" takes scores that lie
-    between 0 and 1 as they are. `norms` chooses for single lists. `ranges` gives a list the least distance that may
-    be stretched to 1, so that a list that cannot decide does not pretend to; half of it where most hits are the best
-    passages of long memories. `gaps` tells for lists how far their best usually stands above their tenth: a list that
-    is clearer than usual counts more in this query, the others less. alpha, where given, is the share of the list
-    `alpha_of`; the others divide the rest in the proportion of their weights.
+    "tm2c2" scales from the list's theoretical minimum (`minimums`; where not given, -1 for the lists "dense" and
+    "similarity" and 0 for all others) to its maximum in this query; "minmax" from its smallest to its largest score,
+    both so that the best has 1; "raw" takes scores that lie between 0 and 1 as they are. `norms` chooses for single
+    lists. `ranges` gives a list the least distance that may be stretched to 1, so that a list that cannot decide does
+    not pretend to; half of it where most hits are the best passages of long memories. `gaps` tells for lists how far
+    their best usually stands above their tenth: a list that is clearer than usual counts more in this query, the others
+    less. alpha, where given, is the share of the list `alpha_of`; the others divide the rest in the proportion of their
+    weights.
     """
-    floors, chosen, least = minimums or {}, norms or {}, ranges or {}
+    floors, chosen, least = {**THEORETICAL, **(minimums or {})}, norms or {}, ranges or {}
     voting = _voting(lists)
     if alpha is not None:
         voting = _voting(_shared(voting, alpha, alpha_of))
@@ -141,6 +145,8 @@ def fuse(
     for name, number in (*given.items(), ("k", k)):
         if not isinstance(number, int | float) or not 0 <= number < inf:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{name} must be a number of at least 0, not {number!r}", "weights are usually 1, k 60")
+    if unordered := [name for name, ids in lists.items() if isinstance(ids, set | frozenset)]:
+        raise InvalidInput(f"{unordered[0]} must be in order, best first; a set has none", "give a list", unordered[0])
     ranked = [
         RankedList(name, tuple(Hit(id, 0.0) for id in dict.fromkeys(several(ids, name))), given.get(name, 1.0))
         for name, ids in lists.items()
