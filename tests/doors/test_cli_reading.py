@@ -234,6 +234,7 @@ def test_times_on_the_wire() -> None:
     assert time_to_text(datetime(2026, 5, 1, 12, tzinfo=UTC)) == "2026-05-01T12:00:00Z"
     assert time_to_text(datetime(2026, 5, 1, 12, 0, 0, 7_000, tzinfo=UTC)) == "2026-05-01T12:00:00.007Z"
     assert time_to_text(datetime(2026, 5, 1, 14, tzinfo=timezone(timedelta(hours=2)))) == "2026-05-01T12:00:00Z"
+    assert time_to_text(datetime(476, 9, 4, tzinfo=UTC)) == "0476-09-04T00:00:00Z", "ISO 8601 has four digits"
 
 
 def test_the_namespace_is_named_where_it_is_not_the_default() -> None:

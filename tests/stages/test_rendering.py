@@ -33,6 +33,11 @@ def test_a_section_with_one_line_per_memory() -> None:
     assert "(confidence: 0.67, age" in section([hit("x", confidence=2 / 3)], QUESTION)
 
 
+def test_the_day_of_a_memory_is_iso_8601_in_the_first_millennium_too() -> None:
+    ancient = RecallHit(1, Memory("m1", "Rome fell", created_at=datetime(476, 9, 4, tzinfo=UTC)), 0.5)
+    assert "[0476-09-04, source: unknown, id: m1]" in fenced([ancient], QUESTION)
+
+
 @pytest.mark.covers("budget.render", "more.provenance")
 def test_content_cannot_start_a_line_of_its_own() -> None:
     lines = section(

@@ -19,6 +19,11 @@ def from_ms(number: int) -> datetime:
     return EPOCH + number * MILLISECOND
 
 
+def day(moment: datetime) -> str:
+    """2026-05-01, with four digits for the year in every century: `%Y` gives as many as it likes."""
+    return moment.date().isoformat()
+
+
 def whole_milliseconds(moment: datetime) -> datetime:
     """The moment as a store gives it back."""
     return from_ms(to_ms(moment))

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from recollect.domain.errors import InvalidInput
 from recollect.domain.recall import Recall, RecallHit
+from recollect.domain.times import day
 from recollect.engine import Engine
 from recollect.ports import Store, TextIndex
 from recollect.settings import Settings
@@ -142,7 +143,7 @@ def prompt_for(question: str, hits: Sequence[RecallHit]) -> str:
     memories = [
         {
             "number": number,
-            "date": f"{hit.memory.created_at:%Y-%m-%d}",
+            "date": day(hit.memory.created_at),
             "type": hit.memory.type,
             "text": (hit.excerpt or hit.content)[:MEMORY_CHARACTERS],
         }

@@ -23,8 +23,8 @@ Json = dict[str, Any]
 def time_to_text(moment: datetime) -> str:
     """ISO 8601 in UTC: 2026-05-01T12:00:00Z, with milliseconds only where there are some."""
     utc = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    milliseconds = utc.microsecond // 1000
-    return f"{utc:%Y-%m-%dT%H:%M:%S}{f'.{milliseconds:03d}' if milliseconds else ''}Z"
+    precision = "milliseconds" if utc.microsecond >= 1000 else "seconds"
+    return f"{utc.replace(tzinfo=None).isoformat(timespec=precision)}Z"
 
 
 def scope_to_dict(scope: Scope) -> Json:

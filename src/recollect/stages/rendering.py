@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from recollect.domain.question import Question
 from recollect.domain.recall import RecallHit
+from recollect.domain.times import day
 from recollect.stages.priors import age_days
 
 Renderer = Callable[..., str]
@@ -38,7 +39,7 @@ def fenced(hits: Sequence[RecallHit], question: Question, *, heading: str = HEAD
     lines = [FENCE_OPEN, FENCE_NOTE, heading]
     for hit in hits:
         origin = one_line(hit.memory.source) or "unknown"
-        about = f"{hit.memory.created_at:%Y-%m-%d}, source: {origin}, id: {one_line(hit.id)}"
+        about = f"{day(hit.memory.created_at)}, source: {origin}, id: {one_line(hit.id)}"
         lines.append(f"{line(hit, question)} [{about}]")
     return "\n".join([*lines, FENCE_CLOSE])
 

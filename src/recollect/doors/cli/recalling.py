@@ -9,6 +9,7 @@ import typer
 
 from recollect.domain.pages import next_page
 from recollect.domain.question import Mode, SortBy
+from recollect.domain.times import day
 from recollect.doors.cli import options, showing
 from recollect.doors.cli.routing import routed
 from recollect.doors.cli.session import Session, current, one_line, printable
@@ -190,7 +191,7 @@ def _row(memory: Memory, run: Session) -> tuple[str, ...]:
     pinned = "📌 " if memory.pinned and run.out.is_terminal else ""
     return (
         memory.id,
-        f"{memory.created_at:%Y-%m-%d}",
+        day(memory.created_at),
         memory.type,
         memory.scope.project or "",
         pinned + one_line(memory.content, length),

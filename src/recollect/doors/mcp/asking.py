@@ -29,6 +29,7 @@ from mcp_types.version import is_version_at_least
 from pydantic import Field, ValidationError
 
 from recollect.domain.errors import ModelUnavailable
+from recollect.domain.times import day
 from recollect.doors import wire
 from recollect.doors.mcp import parameters as given
 from recollect.doors.mcp import results, views
@@ -177,7 +178,7 @@ def _first_of(client: Complete | None, configured: Complete | None) -> Complete 
 def _told(answer: Answer) -> str:
     """The answer as text, its sources below it."""
     sources = [
-        f"[{one.number}] {one.created_at:%Y-%m-%d}, {one_line(one.type)}, source: {one_line(one.source) or 'unknown'}, "
+        f"[{one.number}] {day(one.created_at)}, {one_line(one.type)}, source: {one_line(one.source) or 'unknown'}, "
         f"id: {one.id}"
         for one in answer.citations
     ]
