@@ -55,9 +55,31 @@ def test_what_a_reader_should_know_of_the_answer_stands_below_it(engine: Engine)
     engine.remember("Deploys happen on Tuesdays")
 
     async def work(at: Visit) -> None:
-        for tool, words in (("memory_search", {"query": "deplyos"}), ("memory_recall", {"context": "deplyos"})):
-            shown = (await at.text(tool, **words)).splitlines()
-            assert shown[-2:] == [FENCE_CLOSE, "Read 'deplyos' as 'deploys'; put it in quotes to have it as it is."]
+        searched = (await at.text("memory_search", query="deplyos")).splitlines()
+        assert searched[-2:] == [FENCE_CLOSE, "Read 'deplyos' as 'deploys'; put it in quotes to have it as it is."]
+        recalled = (await at.text("memory_recall", context="deplyos")).splitlines()
+        assert recalled[-2:] == [FENCE_CLOSE, "Read 'deplyos' as 'deploys'."], "in prose quotes mean nothing"
+
+    visit(build_server(engine), work)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        "Refactor the payment module, but do NOT touch its tables",
+        'Refactor the payment module. The ticket says "as fast as possible", type: chore',
+        "Refactor the payment module (-nightly builds are off, as always)",
+        "Refactor the payment module type:refactoring project:none before:1999-01-01",
+        f"Refactor the payment module.{' The log goes on and on without an end.' * 300}",
+    ],
+)
+def test_a_task_is_read_as_prose_in_which_nothing_is_an_operator(engine: Engine, context: str) -> None:
+    """What somebody writes for an agent holds capitals, quotes and colons that are meant for nobody's index."""
+    engine.remember("Nobody may touch the payment module before the nightly backup", type="decision")
+
+    async def work(at: Visit) -> None:
+        found = await at.call("memory_recall", context=context)
+        assert "touch the payment module" in found["rendered"], found["notes"]
 
     visit(build_server(engine), work)
 

@@ -92,7 +92,8 @@ def respelt(question: Question, meant: Mapping[str, str]) -> Question:
 
     if not meant:
         return question
-    notes = [f"read {word!r} as {other!r}; put it in quotes to have it as it is" for word, other in meant.items()]
+    otherwise = "" if question.prose else "; put it in quotes to have it as it is"  # in prose quotes mean nothing
+    notes = [f"read {word!r} as {other!r}{otherwise}" for word, other in meant.items()]
     return replace(
         question,
         text=mended(question.text),

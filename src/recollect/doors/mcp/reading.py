@@ -109,7 +109,7 @@ class Reading:
         """
         answer = self._recall(
             context, profile, limit=limit, type=type, tags=tuple(tags or ()), budget_tokens=budget_tokens,
-            scope=self._door.scope(project, session), exclude=tuple(exclude or ()),
+            scope=self._door.scope(project, session), exclude=tuple(exclude or ()), prose=True,
         )  # fmt: skip
         answer = views.within_budget(answer, budget_tokens)
         rendered = views.fenced_recall(answer)
