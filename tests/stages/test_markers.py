@@ -36,6 +36,8 @@ EXPLICIT = {
 
 IMPLICIT = {
     "Decision: use WAL mode everywhere": Marker("use WAL mode everywhere", "decision", (), 0.6),
+    "Decision: use SQLite": Marker("use SQLite", "decision", (), 0.6),
+    "Gotcha: WAL resets.": Marker("WAL resets.", "gotcha", (), 0.6),
     "**Decision:** use WAL mode everywhere": Marker("use WAL mode everywhere", "decision", (), 0.6),
     "- **Gotcha**: never fork after threads": Marker("never fork after threads", "gotcha", (), 0.6),
     "I learned that FTS5 folds case.": Marker("I learned that FTS5 folds case.", "lesson", (), 0.6),
@@ -54,6 +56,9 @@ NOTHING = [
     "[MEMORY] type=gotcha tags=a,b: ...",
     "Decision: should we use WAL mode?",
     "Decision: yes",
+    "Decision: postponed",
+    "Decision: go ahead",
+    "I learned.",
     "Decisions: use WAL mode everywhere",
     "The decision: use WAL mode everywhere",
     "As I learned that FTS5 folds case we went on.",

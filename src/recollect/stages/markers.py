@@ -18,6 +18,7 @@ from recollect.domain.errors import InvalidInput
 from recollect.domain.memory import MAX_TAG_BYTES, MAX_TAGS, TYPE
 from recollect.stages.cleaning import clean
 from recollect.stages.merging import IMPORTANCE_WORDS
+from recollect.stages.prose import says_nothing
 from recollect.stages.rendering import FENCE_CLOSE, FENCE_OPEN, HEADING
 from recollect.stages.sentences import sentences
 
@@ -28,7 +29,8 @@ DEFAULT_TYPE = "fact"
 # Agents write anything; what goes beyond the limits of a memory would be refused, and everything beside it.
 MAX_MARKERS = 200
 MAX_CHARACTERS = 250_000
-# An implicit statement is a sentence: shorter ones say nothing, longer ones are something else.
+# An implicit statement is a sentence: shorter ones say nothing, longer ones are something else. Behind a label two
+# words are enough ("Decision: use SQLite"), unless they only nod.
 MIN_IMPLICIT_CHARACTERS = 12
 MAX_IMPLICIT_CHARACTERS = 1000
 
@@ -75,6 +77,7 @@ _OPENING = re.compile(rf"({'|'.join(OPENINGS)})\b", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:[-*+>]\s+)?(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _OWN_HEADING = HEADING.lstrip("# ").casefold()
+_WORDS = re.compile(r"\w+")
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\W*")
 
 
@@ -132,7 +135,10 @@ def _from_line(line: str) -> Iterator[Marker]:
     if marker := _MARKER.match(line, start):
         yield from _explicit(line, marker.end())
     elif label := _LABEL.match(line, start):
-        yield from _implicit(line[label.end() :], LABELS[label[1].lower()])
+        stated = line[label.end() :]
+        words = _WORDS.findall(stated.lower())
+        least = 1 if len(words) > 1 and not says_nothing(words) else MIN_IMPLICIT_CHARACTERS
+        yield from _implicit(stated, LABELS[label[1].lower()], least)
     else:
         for first, last in sentences(line[start:].replace("’", "'")):
             sentence = line[start + first : start + last]
@@ -169,10 +175,10 @@ def _tags(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in tags if not _is_placeholder(tag) and len(tag.encode()) <= MAX_TAG_BYTES)[:MAX_TAGS]
 
 
-def _implicit(text: str, type_: str) -> Iterator[Marker]:
+def _implicit(text: str, type_: str, least: int = MIN_IMPLICIT_CHARACTERS) -> Iterator[Marker]:
     """A statement; questions and fragments state nothing."""
     content = _bare(text)
-    long_enough = MIN_IMPLICIT_CHARACTERS <= len(content) <= MAX_IMPLICIT_CHARACTERS
+    long_enough = least <= len(content) <= MAX_IMPLICIT_CHARACTERS
     if long_enough and not content.endswith("?") and not _is_placeholder(content):
         yield Marker(content, type_, (), IMPLICIT_CONFIDENCE)
 
