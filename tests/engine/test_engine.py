@@ -549,6 +549,9 @@ def test_one_text_where_several_are_meant_is_refused_not_spelled_out(engine: Eng
         ("ids", lambda: engine.forget(["01jv3m8x0c9k4q2r5t7w9yabcd"])),  # type: ignore[arg-type]
         ("scope", lambda: engine.recall("postgres", scope="shop")),  # type: ignore[arg-type]
         ("scope", lambda: engine.list(scope="shop")),  # type: ignore[arg-type]
+        ("scope.session", lambda: engine.recall("postgres", scope=Scope(session=1))),  # type: ignore[arg-type]
+        ("scope.project", lambda: engine.list(scope=Scope(project=1))),  # type: ignore[arg-type]
+        ("scope.namespace", lambda: engine.recall("postgres", scope=Scope(namespace=None))),  # type: ignore[arg-type]
     ]
     for field, ask in asked:
         with pytest.raises(recollect.InvalidInput) as refused:

@@ -165,7 +165,11 @@ def place(scope: Scope | None) -> Scope:
     """The scope, or everything of the default namespace."""
     if scope is not None and not isinstance(scope, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("scope must be a Scope", 'such as Scope(project="shop")', "scope")
-    return scope or Scope()
+    where = scope or Scope()
+    for name, value in (("namespace", where.namespace), ("project", where.project), ("session", where.session)):
+        if not isinstance(value, str) and (value is not None or name == "namespace"):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"the {name} of a scope must be a text", 'such as Scope(session="1")', f"scope.{name}")
+    return where
 
 
 def check_request(query: str, limit: int | None, mode: str, sort_by: str, budget_tokens: int | None) -> None:
