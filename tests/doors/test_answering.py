@@ -59,6 +59,23 @@ def test_what_is_not_in_memory_is_not_answered(memory: Engine, question: str) ->
     assert (answer.found, answer.text, answer.citations) == (False, NOT_IN_MEMORY, ())
 
 
+@pytest.mark.covers("two-stage.touch")
+def test_only_what_carries_an_answer_counts_as_used(memory: Engine) -> None:
+    """What was merely looked at would be found more often the more often it did not matter."""
+
+    def used() -> dict[str, int]:
+        memory.upkeep()
+        return {one.content[:11]: one.access_count for one in memory.list() if one.access_count}
+
+    for model in (None, lambda _: "NOT_IN_MEMORY", lambda _: "I cite nothing"):
+        assert not answered(ask(memory, "What does the billing llama eat for breakfast?", complete=model)).found
+    assert used() == {}
+    assert answered(ask(memory, "Who owns the billing service?")).found
+    assert used() == {"The billing": 1}
+    assert answered(ask(memory, "When does the office close?", complete=lambda _: "So they said [1], twice [1].")).found
+    assert sum(used().values()) == 2, "cited twice is used once"
+
+
 class AllAlike(FakeEmbedder):
     """As small models do with texts of one kind: every cosine is high."""
 

@@ -11,11 +11,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from recollect.domain.errors import InvalidInput
+from recollect.domain.errors import InvalidInput, RecollectError
 from recollect.domain.recall import Recall, RecallHit
 from recollect.domain.times import day
 from recollect.engine import Engine
@@ -105,9 +106,12 @@ def ask(
         raise InvalidInput("the question is empty", "ask something", "question")
     # A model judges for itself whether the memories hold the answer. Quotes are judged by nobody: they hold the floor
     # of what is put before a model unasked.
-    recalled = engine.recall(question, limit=limit or RECALLED, explicit=True, unasked=complete is None, **asked)
+    recalled = engine.recall(question, limit=limit or RECALLED, unasked=complete is None, **asked)
     yield Retrieved(recalled)
     answer = _answer(engine, question, recalled, complete)
+    for one in answer.citations:
+        with suppress(RecollectError):  # it may be forgotten meanwhile, and counting is no reason to lose an answer
+            engine.expand(one.id, now=asked.get("now"))  # this was used; what was only looked at was not
     for start, end in sentences(answer.text):
         yield Delta(answer.text[start:end])
     yield from answer.citations
