@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 from recollect.domain.memory import Memory, Receipt, Scope
 from recollect.ports import Records
@@ -149,8 +150,11 @@ def prune(folder: Path, before: datetime) -> int:
 def _load(path: Path) -> Recollection | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        vector = tuple(float(one) for one in found["vector"])
-        asked = found.get("asked", "")
-        return Recollection(found["session"], found["written_at"], tuple(found["ids"]), found["text"], vector, asked)
-    except (OSError, ValueError, KeyError, TypeError):
+        vector, ids = tuple(float(one) for one in found["vector"]), tuple(found["ids"])
+        texts: list[Any] = [found["session"], found["written_at"], found["text"], found.get("asked", "")]
+        if not all(isinstance(one, str) for one in (*texts, *ids)):
+            return None
+        session, written_at, text, asked = texts
+        return Recollection(session, written_at, ids, text, vector, asked)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

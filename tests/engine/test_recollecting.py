@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import Scope
+from recollect import Scope, recollection
 from recollect.encoders.fake import FakeEmbedder
 from recollect.engine import Engine
 from tests.engine.conftest import Open
@@ -105,3 +105,28 @@ def test_a_home_that_cannot_be_written_costs_the_file_and_not_the_answer(opened:
     engine.settings.recollections.write_text("no folder")
     found, fresh = engine.recollect("where is the relay", "s1")
     assert fresh and "attic" in found.text
+
+
+DAMAGED = {
+    "a part": '{"session": "s2", "ids": ["a"',
+    "zeros": "\0" * 64,
+    "deep": "[" * 100_000,
+    "another kind": '["session"]',
+    "no ids": '{"session": "s2", "written_at": "", "ids": [["a"]], "text": "", "vector": []}',
+    "no text": '{"session": "s2", "written_at": "", "ids": ["a"], "text": 5, "vector": []}',
+    "no vector": '{"session": "s2", "written_at": "", "ids": ["a"], "text": "", "vector": [[1.0]]}',
+}
+
+
+@pytest.mark.covers("more.forget", "two-stage.top3")
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_no_recollection_and_keeps_nothing_from_being_forgotten(opened: Open, name: str) -> None:
+    engine = opened()
+    id = engine.remember("the deploy pipeline of the shop").id
+    engine.recollect("deploy pipeline", "s1", profile="two-stage")
+    folder = engine.settings.recollections
+    recollection.path_of(folder, "s2").write_text(DAMAGED[name])
+    assert recollection.read(folder, "s2") is None
+    engine.forget(id)
+    assert not list(folder.iterdir()), "it may have quoted what is forgotten"
+    assert engine.recollect("deploy pipeline", "s2", profile="two-stage")[1]
