@@ -50,8 +50,10 @@ def test_overlap_must_exceed_the_threshold() -> None:
     assert not compare("SQLite WAL is important", "SQLite WAL mode matters", 0.75).same
 
 
+@pytest.mark.covers("budget.dedup")
 def test_cosine_may_bridge_word_families_and_acronyms_and_words_alone_may_not() -> None:
     for left, right in (
+        ("SQLite WAL mode", "write-ahead logging in SQLite"),  # the seed's own example
         ("SQLite WAL mode", "SQLite write-ahead logging"),
         ("Configure the gateway before the cutover", "Configuration of the gateway before the cutover"),
     ):

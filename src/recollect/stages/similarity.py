@@ -116,7 +116,7 @@ def _kept_apart(left: Reading, right: Reading, loose: bool) -> str:
     if rest[0] and rest[1] and not loose:
         return "words differ on both sides"
     strong = left.strong, right.strong
-    return _forms_differ(*strong) or _order_differs(*strong, left.labelled or right.labelled)
+    return _forms_differ(*strong) or _order_differs(*strong, left.labelled or right.labelled, loose)
 
 
 def _count(words: Sequence[Word], kind: str) -> Counter[str]:
@@ -137,14 +137,14 @@ def _forms_differ(left: Sequence[Word], right: Sequence[Word]) -> str:
     return ""
 
 
-def _order_differs(left: Sequence[Word], right: Sequence[Word], labelled: bool) -> str:
+def _order_differs(left: Sequence[Word], right: Sequence[Word], labelled: bool, loose: bool) -> str:
     """Who does what to whom hangs on the order: only one phrase may have moved, as a whole."""
     first, second = [word.term for word in left], [word.term for word in right]
     if first == second:
         return "" if all(_leads_agree(*pair) for pair in zip(left, right)) else "prepositions differ"
     if labelled or Counter(first) != Counter(second):
         return "order differs"
-    joint = _moved_phrase(left, right)
+    joint = _moved_phrase(left, right, loose)
     if joint is None:
         return "order differs"
     followers = [Counter((word.lead, word.term) for word in side if word.lead) for side in (left, right)]
@@ -170,10 +170,12 @@ def _next_terms(words: Sequence[Word]) -> list[str]:
     return [after for word, after in zip(words, following) if word.kind == "relation"]
 
 
-def _moved_phrase(left: Sequence[Word], right: Sequence[Word]) -> tuple[str, str] | None:
+def _moved_phrase(left: Sequence[Word], right: Sequence[Word], loose: bool) -> tuple[str, str] | None:
     """Whether …xy… became …yx…, where x and y are separate phrases in both, or "x y" became "y of x".
 
-    The answer names the (preposition, word) that such a turn of phrase brings in, empty if none.
+    Loosely also "y in x", where that is all there is: "SQLite logging" names what "logging in SQLite" does, but who
+    mounts the cache volume mounts no volume in the cache. The answer names the (preposition, word) that such a turn of
+    phrase brings in, empty if none.
     """
     first, second = [word.term for word in left], [word.term for word in right]
     start = 0
@@ -182,14 +184,15 @@ def _moved_phrase(left: Sequence[Word], right: Sequence[Word]) -> tuple[str, str
     end = len(first)
     while first[end - 1] == second[end - 1]:
         end -= 1
+    turns = ("of", "in") if loose and start == 0 and end == len(first) else ("of",)
     for cut in range(start + 1, end):
         if first[cut:end] + first[start:cut] == second[start:end]:
             joints = (left, cut), (right, start + end - cut)
             if all(_separate(*joint) for joint in joints):
                 return "", ""
             for (one, here), (other, there) in (joints, joints[::-1]):
-                if not _separate(one, here) and other[there].lead == "of":
-                    return "of", other[there].term
+                if not _separate(one, here) and other[there].lead in turns:
+                    return other[there].lead, other[there].term
     return None
 
 
