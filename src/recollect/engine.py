@@ -50,7 +50,7 @@ MODEL_SECONDS, READER_SECONDS = 10.0, 2.0
 def open_engine(
     target: str | Path | None = None,
     *,
-    profile: Choice = None,
+    profile: str | Path | None = None,
     embedder: Embedder | Choice = None,
     reranker: Reranker | Choice = None,
     home: str | Path | None = None,
@@ -214,7 +214,7 @@ class Engine(AbstractContextManager["Engine"]):
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def recall(
-        self, query: str, *, profile: str | None = None, limit: int | None = None, mode: Mode = "auto",
+        self, query: str, *, profile: str | Path | None = None, limit: int | None = None, mode: Mode = "auto",
         scope: Scope | None = None, sessions: Sequence[str] = (), exclude: Iterable[str] = (),
         only: Iterable[str] | None = None, type: str | Sequence[str] | None = None, tags: Sequence[str] = (),
         after: Time = None, before: Time = None, budget_tokens: int | None = None, sort_by: SortBy = "relevance",
@@ -264,7 +264,7 @@ class Engine(AbstractContextManager["Engine"]):
         return answer if profile is None else replace(answer, profile=Path(profile).stem)
 
     def recollect(
-        self, prompt: str, session: str, *, scope: Scope | None = None, profile: str | None = None,
+        self, prompt: str, session: str, *, scope: Scope | None = None, profile: str | Path | None = None,
         force: bool = False, topic_gate: bool = True, now: Time = None, **asked: Any,
     ) -> tuple[Recollection, bool]:  # fmt: skip
         """The recollection for a session's prompt, written to its file; the flag tells whether it is new.
@@ -432,7 +432,7 @@ class Engine(AbstractContextManager["Engine"]):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _profile(
-        self, name: str | None, options: Mapping[str, Any] | None, rerank: bool | None
+        self, name: str | Path | None, options: Mapping[str, Any] | None, rerank: bool | None
     ) -> tuple[Profile, tuple[str, ...]]:
         """The profile asked for with live settings and single options applied, or its form without vectors."""
         if self._closed:

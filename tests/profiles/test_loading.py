@@ -96,6 +96,20 @@ def test_users_profiles_have_names_and_come_before_built_in_ones(tmp_path: Path)
     assert profiles.load("mine", tmp_path).limit == 9
 
 
+def test_a_path_may_be_a_path(tmp_path: Path) -> None:
+    path = Path(write(tmp_path, "extends = 'retry-ladder'\nlimit = 1\n"))
+    with recollect.open(":memory:", home=tmp_path, embedder="none", profile=path) as memory:
+        for text in ("the ship leaves at noon", "the ship is red"):
+            memory.remember(text)
+        for answer in (
+            memory.recall("ship"),
+            memory.recall("ship", profile=path),
+            memory.recall("ship", profile=path, options={"fusion.k": 10}),
+        ):
+            assert (answer.profile, len(answer)) == ("mine", 1)
+        assert len(memory.recollect("which ship?", "s1", profile=path)[0].ids) == 1
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path, "limit = 3")
     assert profiles.load(path).limit == 3

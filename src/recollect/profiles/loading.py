@@ -63,11 +63,11 @@ def names(folder: Path | None = None) -> list[str]:
     return sorted({*builtin_names(), *own})
 
 
-def read(profile: str, folder: Path | None = None) -> tuple[str, str]:
+def read(profile: str | Path, folder: Path | None = None) -> tuple[str, str]:
     """The text of a profile and where it came from: a path ending in .toml, the user's own, or a built-in name."""
     if not isinstance(profile, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("profile must be a name or a path", f"known: {', '.join(names(folder))}", "profile")
-    path = Path(profile)
+    profile, path = str(profile), Path(profile)
     if path.suffix == ".toml" or len(path.parts) > 1:
         return _read_file(path), str(path)
     if folder is not None and _is_file(own := folder / f"{profile}.toml"):
@@ -81,9 +81,10 @@ def read(profile: str, folder: Path | None = None) -> tuple[str, str]:
     )
 
 
-def load(profile: str, folder: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Profile:
+def load(profile: str | Path, folder: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Profile:
     """The profile, with single options replaced: {"fusion.k": 10, "legs.dense.weight": 2}."""
     text, source = read(profile, folder)
+    profile = str(profile)
     # What a profile builds on may be a file that changes.
     base = (_built if "extends" in _parsed_once(text, source) else _cached)(profile, text, source, folder)
     if not overrides:
