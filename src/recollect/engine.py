@@ -261,7 +261,7 @@ class Engine(AbstractContextManager["Engine"]):
         if notes:
             answer = replace(answer, trace=replace(answer.trace, notes=(*notes, *answer.trace.notes)))
         self._touch([hit.id for hit in answer], asked_at, explicit)
-        return answer if profile is None else replace(answer, profile=Path(profile).stem)
+        return replace(answer, profile=Path(profile).stem) if profile else answer
 
     def recollect(
         self, prompt: str, session: str, *, scope: Scope | None = None, profile: str | Path | None = None,

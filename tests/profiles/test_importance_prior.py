@@ -81,7 +81,7 @@ def test_the_broadened_query_is_not_made_when_enough_came_back() -> None:
     for number in range(4):
         world.remember(f"both{number}", f"retry budget {number}")
     world.remember("one", "retry only")
-    answer = world.ask("importance-prior", "retry budget", options={"legs.lexical.limit": 4})
+    answer = world.ask("importance-prior", "retry budget", limit=4, options={"legs.lexical.limit": 4})
     assert "one" not in answer.trace.lists["lexical"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -108,6 +109,23 @@ def test_a_path_may_be_a_path(tmp_path: Path) -> None:
         ):
             assert (answer.profile, len(answer)) == ("mine", 1)
         assert len(memory.recollect("which ship?", "s1", profile=path)[0].ids) == 1
+
+
+@pytest.mark.parametrize("profile", ["balanced", "importance-prior", "live-weights", "retry-ladder", "token-budget"])
+@pytest.mark.parametrize("mode", ["bm25", "semantic"])
+def test_as_many_as_are_asked_for_are_returned_where_there_are_as_many(
+    tmp_path: Path, profile: str, mode: Literal["bm25", "semantic"]
+) -> None:
+    """No leg may keep to a number of its own that is less than what was asked for."""
+    with recollect.open(":memory:", home=tmp_path, embedder="fake", background=False) as memory:
+        memory.remember_many(recollect.Draft(f"ship {number}") for number in range(120))
+        memory.upkeep()
+        memory.change_settings({"keywordWeight": 1.0})
+        found = memory.recall(
+            "ship", profile=profile, mode=mode, limit=110, budget_tokens=10_000,
+            options={"select.floor.minimum": 0.0} if profile == "token-budget" else None,
+        )  # fmt: skip
+        assert len(found) == 110, found.dropped[:3]
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
