@@ -164,6 +164,13 @@ def test_a_memory_cannot_steer_the_terminal(cli: Any) -> None:
         assert "[bold]markup[/bold]" in out
 
 
+def test_a_memory_cannot_hide_what_it_says(cli: Any) -> None:
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
+    cli("remember", f"fire alarm{hidden} drill")
+    for args in (["list"], ["recall", "alarm"], ["recall", "alarm", "--explain"], ["recall", "alarm", "--render"]):
+        assert "fire alarm\ufffd drill" in cli(*args).out
+
+
 def test_list_pages_newest_first(filled: Any) -> None:
     first = filled("list", "--limit", "2", "--json").document
     assert [one["content"][:7] for one in first["memories"]] == ["Backups", "We use "]

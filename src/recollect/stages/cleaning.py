@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Zero-width and direction marks, soft hyphen, byte order mark, tag characters: they hide in pasted text, carry no
@@ -13,6 +14,8 @@ _INVISIBLE = (
     *range(0x2060, 0x2070),
     *range(0xE0000, 0xE0080),
 )
+# Models read tag characters as letters, and nobody else sees them; between a black flag and their end they are a flag.
+_TAGS = re.compile("(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f)|[\U000e0000-\U000e007f]+")
 _SPACING = frozenset(map(ord, "\t\n\r"))
 
 _TABLE: dict[int, str | None] = {
@@ -28,3 +31,8 @@ _TABLE: dict[int, str | None] = {
 def clean(text: str) -> str:
     """NFC text without NUL, lone surrogates, control or zero-width characters; linear, and idempotent."""
     return unicodedata.normalize("NFC", text.translate(_TABLE))
+
+
+def told_tags(text: str) -> str:
+    """The text with a sign in the place of what tag characters hide."""
+    return text if text.isascii() else _TAGS.sub(lambda found: found[1] or "\ufffd", text)

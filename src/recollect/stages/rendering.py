@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from recollect.domain.question import Question
 from recollect.domain.recall import RecallHit
 from recollect.domain.times import day
+from recollect.stages.cleaning import told_tags
 from recollect.stages.priors import age_days
 
 Renderer = Callable[..., str]
@@ -61,5 +62,5 @@ def one_line(text: str) -> str:
 
 
 def disarmed(text: str) -> str:
-    """The text without anything like our own fence, however it is spelt."""
-    return _FENCE_LIKE.sub(lambda found: f"‹{found[0][1:].rstrip('>')}›", text)
+    """The text without anything like our own fence, however it is spelt, and with a sign where something was hidden."""
+    return _FENCE_LIKE.sub(lambda found: f"‹{found[0][1:].rstrip('>')}›", told_tags(text))

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from recollect.stages.cleaning import told_tags
+
 if TYPE_CHECKING:
     import typer
     from rich.console import Console, RenderableType
@@ -278,8 +280,8 @@ def flush() -> None:
 
 
 def printable(text: str) -> str:
-    """Control characters made visible: a memory must not be able to steer the terminal."""
-    return "".join(_visible(one) for one in text)
+    """Control and tag characters made visible: a memory must neither steer the terminal nor hide what it says."""
+    return "".join(_visible(one) for one in told_tags(text))
 
 
 def _visible(character: str) -> str:
