@@ -128,6 +128,28 @@ def test_as_many_as_are_asked_for_are_returned_where_there_are_as_many(
         assert len(found) == 110, found.dropped[:3]
 
 
+@pytest.mark.covers("fusion.convex")
+def test_another_kind_of_fusion_takes_along_only_what_it_knows(tmp_path: Path) -> None:
+    """Who wants to compare fusions names the other one; nobody can take `k` out of a profile that is not theirs."""
+    other = profiles.load("importance-prior", overrides={"fusion.alpha": 0.4, "fusion.kind": "convex"}).fusion
+    assert (other.kind, dict(other.options)) == ("convex", {"alpha": 0.4})
+    assert profiles.load("live-weights", overrides={"fusion.kind": "convex"}).fusion.options["equal"] == "first_seen"
+    path = write(tmp_path, "extends = 'importance-prior'\n[fusion]\nkind = 'convex'\nnorm = 'minmax'\n")
+    assert dict(profiles.load(path).fusion.options) == {"norm": "minmax"}
+    assert dict(profiles.load(path, overrides={"fusion.kind": "rrf"}).fusion.options) == {}
+    titled = write(tmp_path, "extends = 'balanced'\n[render]\nheading = '## Ours'\n", "titled")
+    fenced = profiles.load(titled, overrides={"render.kind": "fenced"}).render
+    assert (fenced.kind, dict(fenced.options)) == ("fenced", {"heading": "## Ours"})
+    for asked in ({"fusion.k": 10, "fusion.kind": "convex"}, {"fusion.kind": "convex", "fusion.k": 10}):
+        with pytest.raises(InvalidInput, match="unknown option 'k'"):
+            profiles.load("importance-prior", overrides=asked)
+    with pytest.raises(InvalidInput, match="unknown kind 'nope'"):
+        profiles.load("importance-prior", overrides={"fusion.kind": "nope"})
+    wrong = write(tmp_path, "extends = 'importance-prior'\n[fusion]\nkind = 'convex'\nk = 60\n", "wrong")
+    with pytest.raises(InvalidProfile, match="unknown option 'k'"):
+        profiles.load(wrong)
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path, "limit = 3")
     assert profiles.load(path).limit == 3

@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import resources
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -41,6 +42,8 @@ TOP_LEVEL = (
 
 # Parameters that a stage gets from the request or the pipeline, not from a profile.
 ASKED = ("now", "filter", "limit", "mode", "sort_by", "budget_tokens", "aliases", "unasked", "prose", "rungs")
+# Parts of which a profile has one, of one of several kinds.
+CHOSEN: Mapping[str, Accepts] = {"fusion": FUSIONS, "render": RENDERERS}
 MAX_PARENTS = 5
 MAX_WEIGHT = 100.0
 
@@ -91,7 +94,8 @@ def load(profile: str | Path, folder: Path | None = None, overrides: Mapping[str
         return base
     table = _with_parents(_parsed(text, source), folder, 0)
     try:
-        for path, value in overrides.items():
+        # Kinds first: what is asked for beside another kind is meant for that one.
+        for path, value in sorted(overrides.items(), key=lambda one: not one[0].endswith(".kind")):
             _set(table, path, value)
         return build(base.name, table, source)
     except Wrong as wrong:
@@ -168,11 +172,21 @@ def _merged(under: Table, over: Table) -> Table:
     for name, value in over.items():
         inner = result.get(name)
         if isinstance(value, dict) and isinstance(inner, dict):
-            result[name] = _merged(cast(Table, inner), cast(Table, value))
+            beneath = _fitting(name, cast(Table, inner), cast(Table, value).get("kind"))
+            result[name] = _merged(beneath, cast(Table, value))
         else:
             result[name] = deepcopy(cast(Any, value))
     result.pop("extends", None)
     return result
+
+
+def _fitting(name: str, table: Table, kind: Any) -> Table:
+    """What another kind of fusion or rendering takes over from the one that was chosen before: what it knows itself."""
+    kinds = CHOSEN.get(name, {})
+    if not isinstance(kind, str) or kind not in kinds or kind == table.get("kind"):
+        return table
+    known = signature(kinds[kind]).parameters
+    return {option: value for option, value in table.items() if option in known}
 
 
 def _set(table: Table, path: str, value: Any) -> None:
@@ -189,6 +203,8 @@ def _set(table: Table, path: str, value: Any) -> None:
             raise Wrong(path, "this profile has no such part")
     if not isinstance(current, dict):
         raise Wrong(path, "names a part, not an option of it")
+    if last == "kind" and len(parents) == 1:
+        current = table[parents[0]] = _fitting(parents[0], cast(Table, current), value)
     current[last] = value
 
 
