@@ -52,6 +52,19 @@ def test_the_head_is_returned_once_at_its_best_rank() -> None:
         assert [(one.id, one.stage, one.reason) for one in dropped] == [(order[1].id, "redirect", reason)]
 
 
+@pytest.mark.covers("prior.sensitive", "budget.distinct")
+def test_what_is_sensitive_takes_no_twin_away_that_a_model_may_see() -> None:
+    """The block for a prompt leaves out what is sensitive: it would be left with neither of the two."""
+    said = "The vault is opened by two people at noon"
+    plain = Candidate(Memory("a", said, created_at=NOW), 0.5)
+    secret = Candidate(Memory("b", said, created_at=NOW + timedelta(days=1), sensitive=True), 0.5)
+    for latest in (False, True):
+        kept, dropped = distinct([secret, plain], pool(), QUESTION, latest=latest)
+        assert ([one.id for one in kept], dropped) == (["b", "a"], [])
+        kept, dropped = distinct([plain, secret], pool(), QUESTION, latest=latest)
+        assert ([one.id for one in kept], [one.id for one in dropped]) == (["a"], ["b"])
+
+
 @pytest.mark.covers("prior.sensitive")
 def test_what_is_sensitive_gives_its_place_to_the_next() -> None:
     plain, secret = candidate("a"), Candidate(Memory("b", "the code", sensitive=True), 0.4)

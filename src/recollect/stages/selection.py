@@ -96,7 +96,8 @@ def distinct(
             kept.append(one)
             looks.append(look)
             continue
-        if latest and one.score == twin.score and one.memory.created_at > twin.memory.created_at:
+        newer = one.memory.created_at > twin.memory.created_at and one.memory.sensitive == twin.memory.sensitive
+        if latest and one.score == twin.score and newer:
             place = kept.index(twin)
             one, twin, kept[place], looks[place] = twin, one, one, look
         dropped.append(Dropped(one.id, "distinct", one.score, f"near-duplicate of {twin.id}"))
@@ -112,7 +113,10 @@ def _look(text: str, bits: dict[str, int]) -> int:
 
 
 def _alike(one: Candidate, look: int, better: Candidate, other: int, overlap: float) -> bool:
-    """Whether two candidates say the same. Texts that hardly share a word are not worth a closer reading."""
+    """Whether two candidates say the same. Texts that hardly share a word are not worth a closer reading, and what is
+    sensitive takes nothing away that a model may see."""
+    if better.memory.sensitive and not one.memory.sensitive:
+        return False
     if (look & other).bit_count() < LEAST_SHARED * (look | other).bit_count():
         return False
     return same_fact(one.memory.content, better.memory.content, overlap)
