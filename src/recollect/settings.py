@@ -106,6 +106,8 @@ def fingerprint(chosen: Settings) -> str:
     """What decides an answer, as a digest: two processes of one fingerprint answer alike. It gives no key away."""
     named = {field.name: str(getattr(chosen, field.name)) for field in fields(chosen)}
     named["store"] = _identity(chosen.store)
+    if "default" in (chosen.embedder, chosen.reranker):  # whichever is there
+        named["installed"] = " ".join(_installed(chosen.models))
     return _digest("\n".join(f"{name}={value}" for name, value in sorted(named.items()) if name != "home"))
 
 
@@ -117,6 +119,14 @@ def store_name(store: str) -> str:
 def own_store(home: Path, environment: Mapping[str, str]) -> str:
     """The store of a home for those who name none."""
     return load({name: value for name, value in environment.items() if name != "RECOLLECT_STORE"}, home=home).store
+
+
+def _installed(models: Path) -> list[str]:
+    """The folders of models that are there; those that begin with a dot are still being fetched."""
+    try:
+        return sorted(name for name in os.listdir(models) if not name.startswith("."))  # noqa: PTH208 (quicker)
+    except OSError:
+        return []
 
 
 def _identity(store: str) -> str:

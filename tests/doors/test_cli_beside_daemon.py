@@ -65,3 +65,38 @@ def test_a_second_daemon_is_told_how_to_end_the_first(home: Path, process: Run) 
     with daemon(home) as running:
         told = refusal(process("serve", "--port", "0", "--json"))
     assert f"`kill {running.process.pid}`" in told["hint"]
+
+
+def test_who_changes_a_setting_is_told_of_a_daemon_that_goes_on_without_it(home: Path, process: Run) -> None:
+    process("remember", "there is a store")
+    with daemon(home) as running:
+        assert b"daemon" not in process("settings", "set", "keywordWeight", "0.5").stderr  # known at once, everywhere
+        told = process("settings", "set", "recollect_limit", "5").stderr.decode()
+    assert f"the daemon (process {running.process.pid})" in told and f"`kill {running.process.pid}`" in told
+    with daemon(home, "--until-changed"):
+        assert b"daemon" not in process("settings", "set", "recollect_limit", "6").stderr
+    assert b"daemon" not in process("settings", "set", "recollect_limit", "7").stderr
+
+
+def test_doctor_knows_the_daemon_and_whether_it_has_the_settings_of_now(home: Path, process: Run) -> None:
+    process("remember", "there is a store")
+    assert json.loads(process("doctor", "--json").stdout)["daemon"] is None
+    assert b"daemon     not running" in process("doctor").stdout
+    with daemon(home) as running:
+        found = json.loads(process("doctor", "--json").stdout)["daemon"]
+        assert (found["pid"], found["url"], found["current"]) == (running.process.pid, running.url, True)
+        process("settings", "set", "recollect_limit", "5")
+        assert json.loads(process("doctor", "--json").stdout)["daemon"]["current"] is False
+        said = process("doctor").stdout.decode()
+    assert f"process {running.process.pid}" in said and f"`kill {running.process.pid}`" in said
+
+
+def test_uninstall_names_the_daemon_that_is_still_there(
+    home: Path, process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    process("install", "gemini")
+    with daemon(home) as running:
+        told = process("uninstall", "gemini").stderr.decode()
+    assert f"`kill {running.process.pid}`" in told
+    assert b"kill" not in process("uninstall", "gemini").stderr

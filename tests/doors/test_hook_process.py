@@ -665,7 +665,7 @@ def test_the_daemons_command_imports_nothing_from_the_project() -> None:
     from recollect.doors.hook import background
 
     command = background.serve_command({"RECOLLECT_STORE": "relative.db"})
-    assert command[:5] == [sys.executable, "-P", "-m", "recollect", "serve"]
-    assert command[5:7] == ["--store", str(Path.cwd() / "relative.db")]
+    assert command[:6] == [sys.executable, "-P", "-m", "recollect", "serve", "--until-changed"]
+    assert command[6:8] == ["--store", str(Path.cwd() / "relative.db")]
     assert background.may_start({}) and background.may_start({"RECOLLECT_NO_DAEMON": "0"})
     assert not background.may_start({"RECOLLECT_NO_DAEMON": "1"})

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import stat
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import recollect
 from recollect.doors.http.listening import bind_socket, is_loopback
 from recollect.doors.http.token import read_address, read_token, write_address
 from tests.doors.http_cases import daemon, open_memory
@@ -82,6 +85,52 @@ def test_a_daemon_whose_store_went_away_ends(home: Path, process: Run, another: 
         told = running.log.read_text(encoding="utf-8")
     assert "the store's file was moved, deleted or replaced" in told and "Traceback" not in told
     assert read_address(home) is None
+
+
+def _model_arrives(home: Path) -> None:
+    """What `models fetch` leaves: a folder that gets its name in one step."""
+    (home / "models" / "a-model").mkdir(parents=True)
+
+
+def _setting_changes(home: Path) -> None:
+    (home / "config.toml").write_text("recollect_limit = 5\n")
+
+
+@pytest.mark.parametrize("change", [_model_arrives, _setting_changes])
+def test_a_daemon_that_hooks_started_ends_when_another_would_answer_differently(
+    home: Path, change: Callable[[Path], None]
+) -> None:
+    """Nobody started it by hand, so nobody would start it anew: the next hook does."""
+    with daemon(home, "--until-changed", RECOLLECT_EMBEDDER="default") as running:
+        (home / "config.toml").write_text("recollect_limit = \n")  # half written: not what anybody wants
+        assert running.ask("GET", "/readyz")[0] == 200
+        (home / "config.toml").unlink()
+        change(home)
+        assert running.process.wait(60) == 0
+        assert "the settings, the models or the program have changed" in running.log.read_text(encoding="utf-8")
+    assert read_address(home) is None
+
+
+def test_a_daemon_that_hooks_started_ends_when_its_program_was_upgraded_or_removed(home: Path, tmp_path: Path) -> None:
+    program = tmp_path / "installed" / "recollect"
+    shutil.copytree(Path(recollect.__file__).parent, program)
+    with daemon(home, "--until-changed", PYTHONPATH=str(program.parent)) as running:
+        assert running.ask("GET", "/readyz")[0] == 200
+        (program / "__init__.py").rename(program / "old.py")
+        assert running.process.wait(60) == 0
+
+
+def test_a_daemon_that_was_started_by_hand_stays_and_says_so(home: Path) -> None:
+    with daemon(home) as running:
+        _setting_changes(home)
+        told = ""
+        for _ in range(300):
+            told = running.log.read_text(encoding="utf-8")
+            if "the settings, the models or the program have changed" in told:
+                break
+            time.sleep(0.1)
+        assert told.count("the settings, the models or the program have changed") == 1
+        assert running.ask("GET", "/readyz")[0] == 200
 
 
 def test_the_end_of_a_daemon_leaves_the_address_of_another_alone(home: Path) -> None:

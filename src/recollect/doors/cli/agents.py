@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect import extras
+from recollect.doors.cli import daemons
 from recollect.doors.cli.session import Session, current
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ def uninstall(ctx: typer.Context, agent: Agent, project: Project = False, dry_ru
     changes = changing.plan_uninstall(found)
     if not dry_run:
         changing.apply(changes, installing=False)
-    _report(current(ctx), name, changes, dry_run, None)
+    run = current(ctx)
+    _report(run, name, changes, dry_run, None)
+    if not dry_run:
+        daemons.note_running(run)
 
 
 def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from recollect.doors.cli import options
+from recollect.doors.cli import daemons, options
 from recollect.doors.cli.reporting import tell_consolidation, tell_upkeep
 from recollect.doors.cli.session import Session, current, printable
 from recollect.doors.wire import embedding_to_dict, plain
@@ -121,12 +121,15 @@ def _facts(run: Session, engine: Engine) -> dict[str, Any]:
         "memories": found.memories,
         "home": str(run.settings.home),
         "profile": run.settings.profile,
+        "daemon": daemons.found(run),
         **_models(engine),
     }
 
 
 def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any], broken: bool) -> None:
-    _lines(run, facts)
+    daemon = facts["daemon"]
+    where = f"process {daemon['pid']}, {daemon['url']}, version {daemon['version']}" if daemon else "not running"
+    _lines(run, {**facts, "daemon": where})
     run.show("")
     for one in findings:
         mark = "mended" if one.repaired else one.severity
@@ -142,6 +145,8 @@ def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any],
         run.show(f"{facts['concepts']['pending']} memories wait for the language model: run `recollect upkeep`")
     if facts.get("concepts", {}).get("failed"):
         run.show(f"{facts['concepts']['failed']} memories gave the language model trouble: see docs/concepts.md")
+    if daemon and daemon["same_store"] and not daemon["current"]:
+        run.show(daemons.outdated(daemon))
     if broken:
         run.note("run `recollect doctor --repair`; what it cannot mend comes back from a backup: `recollect restore`")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from recollect.domain.errors import InvalidInput, ModelUnavailable
-from recollect.doors.cli import config_file
+from recollect.doors.cli import config_file, daemons
 from recollect.doors.cli.session import Session, current
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def fetch(
         run.say(f"{one['name']}  ready in {one['folder']}")
     if any(find_model(one["name"]).is_embedder for one in got) and Path(run.settings.store).expanduser().is_file():
         run.note("memories written before are embedded by the daemon, or now: `recollect upkeep`")
+    daemons.note_outdated(run)
 
 
 def _first_of(run: Session, chain: tuple[CatalogueModel, ...]) -> dict[str, str]:
@@ -199,6 +200,7 @@ def use(
     run.say(f"{chosen}: {choice}  (in {path})")
     if chosen == "embedder" and choice != "none":
         run.note("memories without a vector of this model are embedded by `recollect reindex` and in the background")
+    daemons.note_outdated(run)
 
 
 def test(

@@ -25,6 +25,9 @@ AllowHost = Annotated[
     list[str] | None,
     typer.Option("--allow-host", metavar="NAME", help="A further name clients may ask for; repeatable."),
 ]
+UntilChanged = Annotated[
+    bool, typer.Option("--until-changed", help="End when settings, models or recollect itself change: as hooks start it.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,6 +43,7 @@ def serve(
     socket: Socket = None,
     allow_remote: AllowRemote = False,
     allow_host: AllowHost = None,
+    until_changed: UntilChanged = False,
 ) -> None:
     """Serve HTTP on the loopback interface and on a Unix socket until it is told to stop (Ctrl-C, SIGTERM).
 
@@ -53,7 +57,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise RecollectError(f"{error.name} is not installed", extras.install("server")) from error
     names = tuple(name.lower() for name in allow_host or ())
-    place = Place(host=host, port=port, socket=socket, allow_remote=allow_remote, hosts=names)
+    place = Place(host, port, socket, allow_remote, names, until_changed)
     serve(run.store, place, lambda address, token: _announce(run, address, token))
 
 

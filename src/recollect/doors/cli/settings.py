@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect.domain.errors import InvalidInput, RecollectError
-from recollect.doors.cli import config_file, options
+from recollect.doors.cli import config_file, daemons, options
 from recollect.doors.cli.session import Session, current, printable
 from recollect.doors.wire import plain
 from recollect.stores.postgres.address import is_address, masked
@@ -79,6 +79,8 @@ def set_setting(
         run.emit({"name": name, "value": changed})
     else:
         run.say(f"{name} = {changed}")
+    if name in places:
+        daemons.note_outdated(run)
 
 
 def _live(run: Session) -> dict[str, float]:

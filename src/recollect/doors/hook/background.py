@@ -53,7 +53,7 @@ def start_daemon(home: str, environment: Mapping[str, str]) -> bool:
 
 def serve_command(environment: Mapping[str, str]) -> list[str]:
     """The daemon's command line. -P: a folder of the user's project never becomes a place to import from."""
-    command = [sys.executable, "-P", "-m", "recollect", "serve"]
+    command = [sys.executable, "-P", "-m", "recollect", "serve", "--until-changed"]
     store = environment.get("RECOLLECT_STORE", "")
     if store and "://" not in store and store != ":memory:":
         command += ["--store", os.path.abspath(os.path.expanduser(store))]  # noqa: PTH100, PTH111

@@ -70,20 +70,24 @@ def is_meant(home: str, store: str) -> bool:
 
     Neither prompt nor turn of a project that has a store of its own may reach another one.
     """
-    written = read_document(f"{home}/daemon.json")
-    pid, served = written.get("pid"), written.get("store")
-    if not served or not isinstance(pid, int) or not _lives(home, pid):
+    written = living(home)
+    served = written.get("store")
+    if not served:
         return True
     return served == (store_name(store) if store else written.get("own_store"))
 
 
-def daemon_of(home: str, store: str) -> int | None:
-    """The process id of the home's living daemon, if it serves this store."""
+def living(home: str) -> dict[str, Any]:
+    """What the home's living daemon has written down; nothing while there is none."""
     written = read_document(f"{home}/daemon.json")
     pid = written.get("pid")
-    if not isinstance(pid, int) or written.get("store") != store_name(store):
-        return None
-    return pid if _lives(home, pid) else None
+    return written if isinstance(pid, int) and _lives(home, pid) else {}
+
+
+def daemon_of(home: str, store: str) -> int | None:
+    """The process id of the home's living daemon, if it serves this store."""
+    written = living(home)
+    return written["pid"] if written.get("store") == store_name(store) else None
 
 
 def ending(pid: int) -> str:

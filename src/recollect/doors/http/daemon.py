@@ -36,7 +36,7 @@ CLOSE_SECONDS = 20.0
 LOOK_SECONDS = 0.25
 """Who asks whether a daemon lives has the home's lock for a moment; one that keeps it longer is a daemon."""
 TICKS = 10
-"""Of a tenth of a second each: how often the store's file is looked at."""
+"""Of a tenth of a second each: how often the store's file and the settings are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Place:
     socket: Path | None = None
     allow_remote: bool = False
     hosts: tuple[str, ...] = ()
+    until_changed: bool = False
+    """Whether it ends when a new one would have other settings or models: hooks start the next one."""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -60,7 +62,7 @@ def serve(store: str | None, place: Place, started: Callable[[token.Address, Pat
         engine = open_engine(store)
         try:
             logs.configure()
-            server = _server(Door(engine, place.limits), secret, place, _Watched(chosen.store))
+            server = _server(Door(engine, place.limits), secret, place, _Watched(store, chosen.store, address.serves))
             settle_down()
             token.write_address(chosen.home, address)
             started(address, token.token_path(chosen.home))
@@ -70,7 +72,7 @@ def serve(store: str | None, place: Place, started: Callable[[token.Address, Pat
             if token.read_address(chosen.home) in (address, None):
                 token.address_path(chosen.home).unlink(missing_ok=True)
             _close(engine)
-    if server.store.is_gone():
+    if server.watched.is_gone():
         hint = "`recollect serve` serves what is there now; hooks start it by themselves"
         raise StoreUnavailable("the store's file was moved, deleted or replaced: the daemon has ended", hint)
 
@@ -121,6 +123,7 @@ def _listeners(chosen: Settings, place: Place) -> Generator[tuple[list[socket.so
             settings.fingerprint(chosen),
             settings.store_name(chosen.store),
             settings.store_name(settings.own_store(chosen.home, os.environ)),
+            place.until_changed,
         )
         yield [port] if local is None else [port, local], address
     finally:
@@ -131,16 +134,26 @@ def _listeners(chosen: Settings, place: Place) -> Generator[tuple[list[socket.so
 
 
 class _Watched:
-    """Whether the store's file is still the one that was opened. What is no file cannot go away like this."""
+    """What a daemon began with: the store's file, and the settings and models by which it answers."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, given: str | None, store: str, serves: str) -> None:
+        self._given, self._serves = given, serves
+        self._program = _program()
         self._path = None if store == ":memory:" or "://" in store else Path(store).expanduser()
         self._file: os.stat_result | None = None
         if self._path is not None:
             with suppress(OSError):
                 self._file = self._path.stat()
 
+    def is_outdated(self) -> bool:
+        """Whether a daemon that starts now would be of another version, or answer by other settings or models."""
+        try:
+            return _program() != self._program or settings.fingerprint(settings.load(store=self._given)) != self._serves
+        except (RecollectError, OSError):  # somebody is in the middle of writing them
+            return False
+
     def is_gone(self) -> bool:
+        """Whether the store's file is another than the one that was opened. What is no file cannot go like this."""
         if self._path is None or self._file is None:
             return False
         try:
@@ -151,18 +164,34 @@ class _Watched:
             return False
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, which tells the door before it waits for the last requests, and ends when the store has gone."""
+def _program() -> tuple[int, int] | None:
+    """Which file this program was read from: an upgrade puts another one in its place."""
+    try:
+        found = Path(settings.__file__).with_name("__init__.py").stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
-    def __init__(self, config: uvicorn.Config, door: Door, store: _Watched) -> None:
+
+class _Server(uvicorn.Server):
+    """uvicorn, which tells the door before it waits for the last requests, and ends when what it serves has gone."""
+
+    def __init__(self, config: uvicorn.Config, door: Door, watched: _Watched, until_changed: bool) -> None:
         super().__init__(config)
         self._door = door
-        self.store = store
+        self._until_changed = until_changed
+        self._told = False
+        self.watched = watched
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % TICKS == 0 and self.store.is_gone():
+        if counter % TICKS == 0:
             # Every write would be refused, and every answer come from a file that nobody else sees any more.
-            self.should_exit = True
+            self.should_exit = self.should_exit or self.watched.is_gone()
+            if not self._told and self.watched.is_outdated():
+                self._told = True
+                self.should_exit = self.should_exit or self._until_changed
+                then = "the next hook starts another" if self._until_changed else "they count when it is started anew"
+                log.warning("the settings, the models or the program have changed: %s", then)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -174,7 +203,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _server(door: Door, secret: str, place: Place, store: _Watched) -> _Server:
+def _server(door: Door, secret: str, place: Place, watched: _Watched) -> _Server:
     """The server, which from now on stops in good order when it is told to, even before it has begun."""
     own = () if place.host in ("0.0.0.0", "::") else (place.host.lower(),)
     hosts = (*LOOPBACK, *own, *place.hosts)
@@ -190,7 +219,7 @@ def _server(door: Door, secret: str, place: Place, store: _Watched) -> _Server:
         proxy_headers=False,
         timeout_graceful_shutdown=int(GRACE_SECONDS) + 2,
     )
-    server = _Server(config, door, store)
+    server = _Server(config, door, watched, place.until_changed)
     # uvicorn takes the signals over while it runs, and raises them again for these handlers when it is done.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.leave)

@@ -24,7 +24,7 @@ class Address:
     """Where the daemon of a home listens, and which store with which settings it serves.
 
     `socket` is None where there is no Unix socket. `store` and `own_store` are the names (digests) of the store that is
-    served and of the one that the home's own configuration means.
+    served and of the one that the home's own configuration means. `until_changed`: it ends when its settings change.
     """
 
     pid: int
@@ -35,6 +35,7 @@ class Address:
     serves: str = ""
     store: str = ""
     own_store: str = ""
+    until_changed: bool = False
 
 
 def token_path(home: Path) -> Path:

@@ -94,7 +94,9 @@ the background for up to {patience} seconds.
 **One home, one daemon, one store.** A hook whose `RECOLLECT_STORE` (or, without it, whose home) means another store
 than the one that the running daemon serves neither reads nor writes there. Give such a store a home of its own
 (`RECOLLECT_HOME`). A daemon whose store's file was moved, deleted or replaced ends within a second or two; the next
-hook starts one for what is there.
+hook starts one for what is there. So does a daemon that a hook started, when a setting was changed, a model fetched or
+recollect upgraded; one that you started by hand goes on as it began, and its log says so. `recollect doctor` tells
+whether one runs and how to end it (`kill PROCESS`); `uninstall` leaves it running and the memories where they are.
 
 | variable | meaning |
 |---|---|
