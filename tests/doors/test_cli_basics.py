@@ -322,3 +322,29 @@ def test_the_reference_page_names_every_command_and_option() -> None:
 def test_the_first_run_says_only_once_that_there_is_no_model(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "default")
     assert cli("recall", "anything").err.count("no model yet") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("search", "recall"), ("add", "remember"), ("rm", "forget"), ("edit", "update"), ("get", "show")],
+)
+def test_a_command_of_another_name_is_told_ours(cli: Any, typed: str, meant: str) -> None:
+    ran = cli(typed, "x")
+    assert ran.code == 2
+    assert (
+        ran.err
+        == f"recollect: no such command '{typed}': here it is called '{meant}' — see `recollect {meant} --help`\n"
+    )
+
+
+def test_there_is_no_undo_and_it_is_said_what_there_is(cli: Any) -> None:
+    assert "restore" in cli("undo").err
+
+
+def test_no_other_name_is_one_of_ours(cli: Any) -> None:
+    from recollect.doors.cli.other_names import INSTEAD, NAMES, OURS
+
+    ours = set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert {name.partition(" ")[0] for name in NAMES} | {command for _, command in INSTEAD.values()} <= ours
+    assert not ours & (set(OURS) | set(INSTEAD))
+    assert len(OURS) == sum(len(others) for others in NAMES.values())

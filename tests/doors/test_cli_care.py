@@ -352,3 +352,10 @@ def test_a_language_model_that_does_not_answer_is_told_with_what_waits_for_it(cl
     document = cli("upkeep", "--json").document
     assert (document["extracted"]["stopped"], document["concepts"]["pending"]) == ("the model is unavailable", 3)
     assert "3 memories wait for the language model" in cli("doctor").out
+
+
+def test_one_memory_is_told_as_one(cli: Any) -> None:
+    cli("remember", "alone", "--no-wait")
+    assert "1 memory waits for its embedding" in cli("doctor").out
+    cli("upkeep")
+    assert cli("upkeep").out.splitlines()[0] == "the one memory is embedded with fake-64"

@@ -134,3 +134,22 @@ def models_folder() -> Path:
 
 
 ORIGINAL = dict(os.environ)
+
+
+def test_who_cannot_type_recollect_yet_is_told_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `make demo` the command is in an environment that no shell has entered."""
+    from recollect.doors.demo import drawing
+
+    own = tmp_path / "my shop" / ".venv" / "bin" / "recollect"
+    own.parent.mkdir(parents=True)
+    own.touch(0o755)
+    monkeypatch.chdir(tmp_path / "my shop")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert drawing.to_do_first(str(own)) == f"alias recollect='{own}'"
+    (own.parent / "activate").touch()
+    assert drawing.to_do_first(str(own)) == ". .venv/bin/activate"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert drawing.to_do_first(str(own)) == f". '{own.parent}/activate'"
+    monkeypatch.setenv("PATH", str(own.parent))
+    assert drawing.to_do_first(str(own)) == ""

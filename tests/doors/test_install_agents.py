@@ -78,6 +78,7 @@ def test_a_fresh_user_gets_the_files_and_loses_them_again(agent: str, user: Path
     assert {one["action"] for one in json.loads(again.stdout)["files"]} == {"unchanged"}
     assert contents(user) == before
     assert process("uninstall", agent).returncode == 0
+    assert list(user.iterdir()) == []  # no empty folder either
     assert contents(user) == {}
     assert {one["action"] for one in json.loads(process("uninstall", agent, "--json").stdout)["files"]} == {"unchanged"}
 
@@ -224,6 +225,21 @@ def test_a_store_of_this_shell_alone_is_told(user: Path, process: Run, monkeypat
     monkeypatch.delenv("RECOLLECT_HOME")
     assert b"set here" not in process("install", "cursor").stderr
     assert b"--store is not written" in process("install", "cursor", "--store", "a.db").stderr
+
+
+def test_a_folder_that_is_not_the_agents_own_stays(user: Path, process: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(user / "chosen"))
+    process("install", "codex")
+    process("uninstall", "codex")
+    assert [one.name for one in user.iterdir()] == ["chosen"]
+
+
+def test_install_says_what_is_still_to_be_done(user: Path, process: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "default")
+    told = process("install", "claude-code").stderr.decode()
+    assert "new session" in told and "`recollect models fetch`" in told
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    assert "models fetch" not in process("install", "claude-code").stderr.decode()
 
 
 def test_unknown_agents_are_told_the_known_ones(user: Path, process: Run) -> None:

@@ -195,3 +195,16 @@ def open_files() -> list[Path]:
     """What this process holds open, where the system tells."""
     folder = Path("/proc/self/fd")
     return [one.readlink() for one in folder.iterdir() if one.is_symlink()] if folder.is_dir() else []
+
+
+def test_an_error_that_nobody_catches_shows_the_next_step_too() -> None:
+    """A traceback prints the message alone; what to do about it must stand there too."""
+    import traceback
+
+    try:
+        recollect.open(":memory:", embedder="minilm")
+    except recollect.InvalidInput as error:
+        shown = "".join(traceback.format_exception(error))
+        assert error.hint in shown and str(error) == error.message
+    else:
+        pytest.fail("there is no such model")

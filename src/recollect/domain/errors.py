@@ -10,6 +10,8 @@ class RecollectError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(hint)  # so that a traceback shows it too
 
 
 class InvalidInput(RecollectError):

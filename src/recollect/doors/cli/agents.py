@@ -118,6 +118,7 @@ def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note
     if note is not None and not dry_run:
         for one in filter(None, (note if changed else "", _missing_parts(), _told_of_store(run))):
             run.note(one)
+        run.note_missing_model()
 
 
 def _missing_parts() -> str:

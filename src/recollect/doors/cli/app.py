@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from recollect.domain.errors import InvalidInput, InvalidProfile, RecollectError
+from recollect.doors.cli import other_names
 from recollect.doors.cli.ending import tidy_up_first
 from recollect.doors.cli.session import FLAGS, flush, printable, tolerate_poor_terminals, write_json
 from recollect.doors.wire import error_to_dict
@@ -146,6 +147,9 @@ def _as_usage(error: Exception) -> Usage:
     path = context.command_path if context is not None else "recollect"
     message = cast(Any, error).format_message().rstrip(".").replace(": Value error, ", ": ")
     message = message[:1].lower() + message[1:]
+    known = other_names.told(message) if " " not in path else None
+    if known is not None:
+        return Usage(known[0], f"see `recollect {known[1]} --help`")
     # What is remembered, looked for or set may well begin with a minus.
     text = path.endswith((" recall", " remember", " set")) and message.startswith("no such option: -")
     hint = f"put `--` before text that begins with a minus, or see `{path} --help`" if text else f"see `{path} --help`"

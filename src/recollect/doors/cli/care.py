@@ -140,7 +140,9 @@ def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any],
         step = "use default" if run.settings.embedder == "none" else "fetch"
         run.show(f"no model: recall works by words alone; `recollect models {step}` adds meaning")
     elif facts["embedding"]["pending"]:
-        run.show(f"{facts['embedding']['pending']} memories wait for their embedding: run `recollect upkeep`")
+        count = facts["embedding"]["pending"]
+        waiting = "1 memory waits for its embedding" if count == 1 else f"{count} memories wait for their embedding"
+        run.show(f"{waiting}: run `recollect upkeep`")
     if facts.get("concepts", {}).get("pending"):
         run.show(f"{facts['concepts']['pending']} memories wait for the language model: run `recollect upkeep`")
     if facts.get("concepts", {}).get("failed"):

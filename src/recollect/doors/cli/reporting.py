@@ -80,7 +80,8 @@ def _embedding_lines(done: Mapping[str, Any], state: Mapping[str, Any]) -> Itera
     if done["embedded"]:
         yield f"embedded {_memories(done['embedded'])} with {model}"
     elif not done["remaining"]:
-        yield f"all {_memories(state['done'])} are embedded with {model}"
+        which = "the one memory is" if state["done"] == 1 else f"all {_memories(state['done'])} are"
+        yield f"{which} embedded with {model}"
     for one in done["merged"]:
         yield f"{one['merged']} is now behind {one['kept']}, which says the same ({one['reason']})"
     if done["failed"]:

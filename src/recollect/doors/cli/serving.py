@@ -26,7 +26,8 @@ AllowHost = Annotated[
     typer.Option("--allow-host", metavar="NAME", help="A further name clients may ask for; repeatable."),
 ]
 UntilChanged = Annotated[
-    bool, typer.Option("--until-changed", help="End when settings, models or recollect itself change: as hooks start it.")
+    bool,
+    typer.Option("--until-changed", help="End when settings, models or recollect itself change: as hooks start it."),
 ]
 
 

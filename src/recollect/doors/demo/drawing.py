@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
+from shutil import which
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -20,6 +22,7 @@ from recollect.doors.cli.session import one_line
 from recollect.doors.demo.data import NOW, changes
 from recollect.doors.demo.playing import Played
 from recollect.doors.demo.scenes import NEXT, Scene
+from recollect.doors.install.entries import own_command
 
 if TYPE_CHECKING:
     from recollect.engine import Engine
@@ -136,8 +139,22 @@ def closing(seconds: float, kept: Path | None) -> Iterator[RenderableType]:
     yield Text()
     yield Rule(style="cyan")
     yield Text.assemble(("Next", "bold"), (f"   (the demo took {seconds:.1f} s)", "dim"))
+    first = to_do_first(own_command()[0])
+    steps = [(first, "first, so that your shell knows `recollect`"), *NEXT] if first else NEXT
     width = max(len(command) for command, _ in NEXT)
-    for command, about in NEXT:
+    for command, about in steps:
         yield Text.assemble("  ", (f"{command:<{width}}", "bold cyan"), ("  " + about, "dim"))
     if kept is not None:
         yield Text(f"The demo's store is kept: recollect --store {kept} recall 'error codes' --explain", style="dim")
+
+
+def to_do_first(own: str) -> str:
+    """What lets a shell of this folder find the command by its name; nothing where it does."""
+    place = Path(own)
+    if which("recollect") == own or not place.is_file():
+        return ""
+    activate = place.with_name("activate")
+    if not activate.is_file():
+        return f"alias recollect={quote(own)}"
+    here = Path.cwd()
+    return f". {quote(str(activate.relative_to(here) if activate.is_relative_to(here) else activate))}"

@@ -10,7 +10,7 @@ import difflib
 import os
 import stat
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from recollect.doors.install import jsontext, tomltext
 from recollect.doors.install.places import Target
 
 BACKUP_SUFFIX = ".before-recollect"
+# Made by install where the agent had none yet; a folder of another name was chosen by somebody and stays.
+OWN_FOLDERS = (".claude", ".codex", ".gemini", ".cursor")
 # What is left of a file that held nothing but our entries.
 LEFTOVERS: tuple[dict[str, int], ...] = ({}, {"version": 1})
 
@@ -88,6 +90,9 @@ def apply(changes: Sequence[Change], *, installing: bool) -> None:
             _write(path, change.after, like=path)
         if not installing:
             backup.unlink(missing_ok=True)
+        if change.after is None and path.parent.name in OWN_FOLDERS:
+            with suppress(OSError):  # somebody else keeps something there
+                path.parent.rmdir()
 
 
 def _without(target: Target) -> Change:

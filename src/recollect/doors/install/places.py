@@ -13,6 +13,7 @@ from recollect.doors.install import entries, tomltext
 
 AGENTS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini", "cursor": "cursor"}
 NOTES: Mapping[str, str] = {
+    "claude": "Start a new session of Claude Code; /hooks and /mcp in it show what was put in.",
     "codex": "Codex asks once whether it may run these hooks: open /hooks in it and trust them.",
     "cursor": "Open a new chat in Cursor: it reads the hooks when a conversation starts.",
 }
