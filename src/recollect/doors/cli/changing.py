@@ -98,7 +98,7 @@ def update(
 def forget(
     ctx: typer.Context,
     ids: Annotated[list[str], typer.Argument(metavar="ID…", help="From recall, list or remember.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; nothing is asked without a terminal.")] = False,
 ) -> None:
     """Delete without remnants: text, vectors, links and what was merged into it. It does not come back by itself."""
     run = current(ctx)
