@@ -67,6 +67,12 @@ def test_who_is_not_let_in_is_told_why_at_once(
     assert said in error.message and step in error.hint
 
 
+def test_an_option_that_nobody_knows_is_not_blamed_on_the_server() -> None:
+    """A typing error in `namespace` looked like a server that is down."""
+    error = refusal(f"postgresql://me:{SECRET}@localhost/db?namespaces=team-a", wait_s=600.0)
+    assert "an option of the address is unknown" in error.message and "docs/postgres.md" in error.hint
+
+
 def test_where_nothing_listens_the_place_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -36,6 +36,11 @@ def _reason(pattern: str, told: str, hint: str, lasting: bool = True) -> Reason:
 
 
 REASONS = (
+    _reason(
+        "invalid (uri query parameter|connection option)",
+        "is not asked: an option of the address is unknown",
+        "check how they are written: ours are in docs/postgres.md, the others are libpq's",
+    ),
     _reason("password authentication failed", "refuses the password", PASSWORD),
     _reason("no password supplied", "wants a password", PASSWORD),
     _reason(
@@ -127,8 +132,9 @@ class Attempts:
         place = f"the PostgreSQL server of {self._address.shown}"
         if reason is None:
             return Unreached(StoreUnavailable(f"{place} cannot be reached", "check the address and that it runs"))
-        database = conninfo_to_dict(self._address.conninfo).get("dbname") or "NAME"
-        hint = reason.hint.format(database=database)
+        hint = reason.hint
+        if "{database}" in hint:  # asked for only here: an address with an unknown option cannot be read
+            hint = hint.format(database=conninfo_to_dict(self._address.conninfo).get("dbname") or "NAME")
         return Unreached(StoreUnavailable(f"{place} {reason.told}", hint))
 
 
