@@ -1,4 +1,4 @@
-"""What the hook knows about a conversation: which memories it has shown there, and how far it has listened.
+"""What the hook knows about a conversation: which memories it has shown there, which it owes, how far it has listened.
 
 One small file per session, replaced in one step. It holds ids, positions and digests, never the text of a memory.
 Losing it costs a repetition, so nothing here is worth waiting or failing for.
@@ -27,13 +27,14 @@ PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 class Conversation:
     """The state of one session."""
 
-    __slots__ = ("_path", "heard", "offset", "shown", "transcript")
+    __slots__ = ("_path", "heard", "offset", "owes_start", "shown", "transcript")
 
     def __init__(self, home: str, session: str) -> None:
         self._path = f"{folder(home)}/{_file_name(session)}.json"
         found = read_document(self._path)
         self.shown = [one for one in as_list(found.get("shown")) if isinstance(one, str)][-MOST_SHOWN:]
         self.heard = [one for one in as_list(found.get("heard")) if isinstance(one, str)][-MOST_HEARD:]
+        self.owes_start = found.get("owes_start") is True
         self.transcript = as_text(found.get("transcript"))
         self.offset = found["offset"] if isinstance(found.get("offset"), int) and found["offset"] >= 0 else 0
 
@@ -51,6 +52,7 @@ class Conversation:
         temporary = f"{self._path}.{os.getpid()}"
         known: dict[str, Any] = {
             "shown": self.shown,
+            "owes_start": self.owes_start,
             "heard": self.heard,
             "transcript": self.transcript,
             "offset": self.offset,

@@ -66,7 +66,35 @@ class Injection:
         """What the daemon has to say; NotRunning or NoAnswer when it says nothing."""
         if self.event.kind == events.PROMPT:
             found = asking.ask(self.home, "/recollect", self._prompt_request(), deadline, _block)
-            return _block().lines_of(as_text(found.get("text")))
+            lines = _block().lines_of(as_text(found.get("text")))
+            return self._with_start(lines, deadline) if self.state.owes_start else lines
+        lines = self._start_lines(deadline)
+        self.pay()
+        return lines
+
+    def _with_start(self, lines: list[str], deadline: Deadline) -> list[str]:
+        """Behind what fits the prompt, what the start of the session could not say."""
+        try:
+            start = self._start_lines(deadline)
+        except (asking.NotRunning, asking.NoAnswer):  # the next prompt tries again
+            return lines
+        self.pay()
+        there = {_block().id_of(line) for line in lines}
+        return [*lines, *(line for line in start if _block().id_of(line) not in there)]
+
+    def owe(self) -> None:
+        """A start that nobody answered (the daemon comes up, after a night most of all) is said with a prompt."""
+        if self.event.kind == events.START:
+            self.state.owes_start = True
+            self.state.save()
+
+    def pay(self) -> None:
+        """What was owed is being said."""
+        if self.state.owes_start:
+            self.state.owes_start = False
+            self.state.save()
+
+    def _start_lines(self, deadline: Deadline) -> list[str]:
         project = project_of(self.event.cwd)
         found = asking.ask(self.home, "/v1/recall", self._start_request(project), deadline, _block)
         lines = _block().lines_of(as_text(found.get("rendered")))

@@ -102,9 +102,11 @@ def _inject(
     except asking.NotRunning:
         debug("no daemon is running")
         _start(injection.home, environment, debug)
+        injection.owe()
         lines = injection.last_recollection()
     except asking.NoAnswer as reason:
         debug(f"no answer: {reason}")
+        injection.owe()
         lines = injection.last_recollection()
     return injection.output(lines)
 

@@ -88,7 +88,8 @@ session. Prompts recall from all projects; `recollect install AGENT --only-proje
 **Never in the way.** A hook has {budget} ms, counted from the start of its process, and always exits with 0. It talks
 to the daemon over its Unix socket, else over the port that a living daemon has written down. If none runs, it starts
 one in the background and meanwhile uses the session's last recollection if it was not shown yet (an answer that came
-too late for one prompt is there for the next), else nothing. A turn that ends before the daemon is up waits for it in
+too late for one prompt is there for the next), else nothing; what the start of a session could not say comes with its
+first prompt. A turn that ends before the daemon is up waits for it in
 the background for up to {patience} seconds.
 
 **One home, one daemon, one store.** A hook whose `RECOLLECT_STORE` (or, without it, whose home) means another store
