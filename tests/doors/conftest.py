@@ -52,8 +52,8 @@ def cli(home: Path) -> Cli:
     """Run a command in this process. A traceback is a failure of the test, whatever the exit code."""
     from recollect.doors.cli.app import app
 
-    def run(*args: str, input: str | None = None, terminal: bool = False) -> Ran:
-        given = {"FORCE_COLOR": "1", "COLUMNS": "100", "TERM": "xterm-256color"} if terminal else {}
+    def run(*args: str, input: str | None = None, terminal: bool = False, columns: int = 100) -> Ran:
+        given = {"FORCE_COLOR": "1", "COLUMNS": str(columns), "TERM": "xterm-256color"} if terminal else {}
         result = CliRunner().invoke(app, list(args), input=input, env=given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.text import Text
 
 from recollect.doors.wire import memory_to_dict, plain, time_to_text
 
@@ -122,6 +124,14 @@ def test_recall_only_sees_and_show_uses(filled: Any) -> None:
     filled("recall", "postgresql", "--used", "--limit", "1")
     after = next(one for one in filled("list", "--json").document["memories"] if one["id"] == id)
     assert after["access_count"] == 2
+
+
+@pytest.mark.parametrize("columns", [80, 72, 200])
+def test_what_a_list_gave_stays_on_one_line_of_the_terminal(filled: Any, columns: int) -> None:
+    out = Text.from_ansi(filled("recall", "postgresql", "--explain", terminal=True, columns=columns).out).plain
+    gave = [line.rstrip() for line in out.splitlines() if " rank 1 · raw " in line]
+    assert gave and all(re.search(r"weight [0-9.]+$", line) and len(line) <= columns for line in gave)
+    assert ("█" * 24 in out) == (columns == 200)
 
 
 @pytest.mark.covers("more.explain")

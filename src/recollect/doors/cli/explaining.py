@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from recollect.domain.confidence import Confidence
+from recollect.domain.ranking import Contribution
 from recollect.domain.recall import Adjustment, Dropped, LegStep, Recall, RecallHit, Trace
 from recollect.doors.cli.listing import INDENT, described, plain_head, text_of
 from recollect.doors.cli.session import one_line, printable
@@ -41,18 +42,21 @@ def explained(
     colours = _colours(answer)
     named = [len(name) for name in colours]
     width = max([*named, len("priors")])
-    most = max((one.value for hit in answer.hits for one in hit.contributions), default=0.0)
+    given = [one for hit in answer.hits for one in hit.contributions]
+    most = max((one.value for one in given), default=0.0)
+    beside = INDENT + width + 1 + max((len(_gave(one)) for one in given), default=0)
+    columns = min(BAR_COLUMNS, max(1, console.width - beside)) if console.is_terminal else BAR_COLUMNS
     for hit in answer.hits:
         yield Text()
         yield from _head(hit, console, now)
         for one in hit.contributions:
-            raw = f"raw {one.raw:.4g} · weight {one.weight:g}"
+            value, *how = _gave(one).partition("  ")
             yield Text.assemble(
                 " " * INDENT,
                 (f"{one.list:<{width}} ", colours.get(one.list, "")),
-                (bar(one.value / most if most else 0.0, console), colours.get(one.list, "")),
-                f" {one.value:.5f}",
-                (f"  rank {one.rank} · {raw}", "dim"),
+                (bar(one.value / most if most else 0.0, console, columns), colours.get(one.list, "")),
+                value,
+                ("".join(how), "dim"),
             )
         if hit.adjustments:
             yield Text.assemble(" " * INDENT, f"{'priors':<{width}} ", *_steps(hit.adjustments))
@@ -66,14 +70,18 @@ def nearest(dropped: tuple[Dropped, ...]) -> list[Dropped]:
     return sorted(dropped, key=lambda one: -one.score)[:NEAR_MISSES]
 
 
-def bar(share: float, console: Console) -> str:
+def _gave(one: Contribution) -> str:
+    return f" {one.value:.5f}  rank {one.rank} · raw {one.raw:.4g} · weight {one.weight:g}"
+
+
+def bar(share: float, console: Console, columns: int = BAR_COLUMNS) -> str:
     """A bar of fixed width; eighths of a column where the terminal can draw them."""
     share = min(1.0, max(0.0, share))
     if "utf" not in (console.encoding or "").lower():
-        return ("#" * max(1, round(share * BAR_COLUMNS))).ljust(BAR_COLUMNS)
-    eighths = max(1, round(share * BAR_COLUMNS * 8))
+        return ("#" * max(1, round(share * columns))).ljust(columns)
+    eighths = max(1, round(share * columns * 8))
     full, rest = divmod(eighths, 8)
-    return ("█" * full + (EIGHTHS[rest - 1] if rest else "")).ljust(BAR_COLUMNS)
+    return ("█" * full + (EIGHTHS[rest - 1] if rest else "")).ljust(columns)
 
 
 def reason(hit: RecallHit) -> str:
