@@ -305,3 +305,14 @@ def test_the_app_role_owns_nothing_and_needs_nothing_more(address: str) -> None:
     assert schema is not None
     with psycopg.connect(shared_server().address(APP)) as connection, pytest.raises(psycopg.Error):
         connection.execute(f"ALTER TABLE {schema[1]}.memories NO FORCE ROW LEVEL SECURITY".encode())
+
+
+def test_doctor_says_that_no_wall_binds_a_superuser() -> None:
+    """Connected as one, everything works and no tenant is walled off: nobody would notice."""
+    given = shared_server().fresh(role=APP).replace("recollect_owner@", "postgres@")
+    store = open_postgres(given.replace(f"&role={APP}", ""))
+    assert [(one.kind, one.severity) for one in store.care.check()] == [("superuser", "warning")]
+    store.close()
+    store = open_postgres(given)
+    assert store.care.check() == []
+    store.close()

@@ -163,6 +163,13 @@ def _outbox(connection: Connection, _tokens: Tokens) -> Found:
         yield "outbox", f"the outbox of model {model} does not fit the vectors of {count} memories"
 
 
+def _walls(connection: Connection, _tokens: Tokens) -> Found:
+    """Row-level security binds neither superusers nor who may pass it by: our own conditions alone part the tenants."""
+    free = "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
+    if rows(connection, free):
+        yield "superuser", "row-level security does not bind this role: connect as another (docs/postgres.md, Tenants)"
+
+
 CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_memories, "error"),
     (_vectors, "warning"),
@@ -170,4 +177,5 @@ CHECKS: tuple[tuple[Check, Severity], ...] = (
     (_links, "error"),
     (_outbox, "warning"),
     (_tallies, "warning"),
+    (_walls, "warning"),
 )
