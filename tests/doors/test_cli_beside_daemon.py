@@ -85,10 +85,12 @@ def test_doctor_knows_the_daemon_and_whether_it_has_the_settings_of_now(home: Pa
     with daemon(home) as running:
         found = json.loads(process("doctor", "--json").stdout)["daemon"]
         assert (found["pid"], found["url"], found["current"]) == (running.process.pid, running.url, True)
+        said = process("doctor").stdout.decode()
+        assert f"process {running.process.pid} (`kill {running.process.pid}` ends it)" in said and "anew" not in said
         process("settings", "set", "recollect_limit", "5")
         assert json.loads(process("doctor", "--json").stdout)["daemon"]["current"] is False
         said = process("doctor").stdout.decode()
-    assert f"process {running.process.pid}" in said and f"`kill {running.process.pid}`" in said
+    assert f"end it (`kill {running.process.pid}`), then start it anew" in said
 
 
 def test_uninstall_names_the_daemon_that_is_still_there(

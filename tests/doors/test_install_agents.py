@@ -316,3 +316,11 @@ def test_installed_commands_run(user: Path, process: Run) -> None:
         )
         assert json.loads(done.stdout) in ({}, {"continue": True})
     assert sys.executable.startswith("/")
+
+
+def test_a_config_that_cannot_be_read_keeps_nobody_from_installing(home: Path, user: Path, process: Run) -> None:
+    home.mkdir()
+    (home / "config.toml").write_text("limit =")
+    for command in ("install", "uninstall"):
+        done = process(command, "gemini")
+        assert (done.returncode, b"config.toml" in done.stderr) == (0, command == "install")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect import extras
+from recollect.domain.errors import RecollectError
 from recollect.doors.cli import daemons
 from recollect.doors.cli.session import Session, current
 
@@ -97,7 +99,8 @@ def uninstall(ctx: typer.Context, agent: Agent, project: Project = False, dry_ru
     run = current(ctx)
     _report(run, name, changes, dry_run, None)
     if not dry_run:
-        daemons.note_running(run)
+        with suppress(RecollectError):  # nobody needs good settings to be rid of us
+            daemons.note_running(run)
 
 
 def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note: str | None) -> None:
@@ -118,7 +121,10 @@ def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note
     if note is not None and not dry_run:
         for one in filter(None, (note if changed else "", _missing_parts(), _told_of_store(run))):
             run.note(one)
-        run.note_missing_model()
+        try:
+            run.note_missing_model()
+        except RecollectError as error:
+            run.note(f"{error.message}: {error.hint}")
 
 
 def _missing_parts() -> str:

@@ -128,8 +128,7 @@ def _facts(run: Session, engine: Engine) -> dict[str, Any]:
 
 def _diagnosis(run: Session, findings: Sequence[Finding], facts: dict[str, Any], broken: bool) -> None:
     daemon = facts["daemon"]
-    where = f"process {daemon['pid']}, {daemon['url']}, version {daemon['version']}" if daemon else "not running"
-    _lines(run, {**facts, "daemon": where})
+    _lines(run, {**facts, "daemon": daemons.told(daemon) if daemon else "not running"})
     run.show("")
     for one in findings:
         mark = "mended" if one.repaired else one.severity

@@ -36,6 +36,11 @@ def note_outdated(run: Session) -> None:
         run.note(outdated(daemon))
 
 
+def told(daemon: dict[str, Any]) -> str:
+    """Where it is and how it is ended, on a line."""
+    return f"{daemon['url']}, version {daemon['version']}, process {daemon['pid']} (`{ending(daemon['pid'])}` ends it)"
+
+
 def outdated(daemon: dict[str, Any]) -> str:
     """What to do about a daemon that is not `current`."""
     pid = daemon["pid"]
