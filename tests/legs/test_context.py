@@ -17,7 +17,7 @@ from recollect.encoders.fake import FakeEmbedder
 from recollect.legs.context import NEIGHBOUR_TOKENS, in_context
 from recollect.legs.lexical import lexical
 from recollect.ports import Matrix
-from recollect.stages.concepts import concepts
+from recollect.stages.concepts import concepts, names
 from recollect.stages.parse import parse
 from recollect.stages.priors import role, speaker, temporal
 from recollect.upkeep.conversations import View, conversation_views
@@ -218,11 +218,18 @@ def test_a_memory_about_what_the_question_names_gains() -> None:
         ("Error code FL-4031 in app.config is new", {"fl 4031", "app config"}),
         ('She called it "blue moon" once', {"blue moon"}),
         ("Yesterday was fine. Nothing else.", set[str]()),
+        ('The letters "ab" and "..." name nothing, nor does Xi.', set[str]()),
+        ("We met One Two Three Four Five Six and Seven there.", set[str]()),
         ("Der Hund jagt die Katze durch den Garten und das Haus.", set[str]()),
     ],
 )
 def test_concepts_are_names_identifiers_and_quoted_words(text: str, expected: set[str]) -> None:
     assert {" ".join(one) for one in concepts(text)} == expected
+
+
+def test_a_memory_may_be_about_every_run_of_words_that_begins_with_a_capital_or_a_digit() -> None:
+    said = {" ".join(one) for one in names("the old Bank of 3 rivers")}
+    assert said == {"bank of", "bank of 3", "bank of 3 rivers", "3 rivers"}
 
 
 def test_the_subject_is_the_title_or_a_short_first_line() -> None:

@@ -297,7 +297,8 @@ def test_a_long_question_is_searched_for_up_to_a_bound_and_says_so() -> None:
     words = [f"word{number}" for number in range(MAX_TERMS + 10)]
     question = ask(" ".join(f"the {word} of" for word in words))
     assert unparse(question.query) == " OR ".join(words[:MAX_TERMS])
-    assert question.cut and any(f"first {MAX_TERMS} words" in note for note in question.notes)
+    told = f"first {MAX_TERMS} words ({MAX_WORDS} of them in compounds)"
+    assert question.cut and any(told in note for note in question.notes)
     whole = ask(" ".join(words[:MAX_TERMS]))
     assert not whole.cut and whole.notes == ()
 

@@ -38,6 +38,7 @@ def test_nothing_in_a_prompt_is_an_operator(prompt: str, read: str) -> None:
         ("db.HTTPError", "db.HTTPError OR db OR HTTPError OR HTTP OR Error", ("db", "http", "error")),
         ("3.12.7 self-care Anna's", "3.12.7 OR self-care OR Anna's", ("3.12.7", "self-care", "anna's")),
         ('"retryPolicy"', '"retryPolicy"', ("retrypolicy",)),
+        ("_retry_", "_retry_", ("_retry_",)),
         ("siRNA iPhone userId", "siRNA OR iPhone OR userId OR user OR Id", ("sirna", "iphone", "user", "id")),
     ],
 )

@@ -145,6 +145,7 @@ def test_expressions(text: str) -> None:
         "a week-long trip",
         "in the Spring framework",
         "2023-13-45",
+        "two apples ago",
         "0 days ago",
         "99999 days ago",
         "9999 years ago",

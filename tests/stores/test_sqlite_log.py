@@ -215,3 +215,14 @@ def test_without_threads_the_writer_lives_and_copies_itself(
         put(store, note(f"n{number}", f"zebra number {number}"))
     assert set(copying) == {"recollect-writer"}
     store.close()
+
+
+def test_a_copy_that_fails_is_none_and_no_error(tmp_path: Path) -> None:
+    """The writer and the thread copy outside of any caller's work: an error there would end them."""
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "zebra"))
+    with store.records._readers.borrow() as connection:  # type: ignore[attr-defined]
+        connection.execute("BEGIN; SELECT count(*) FROM memories").fetchall()  # in which SQLite copies nothing
+        assert log.copy(connection) == 0
+        connection.execute("ROLLBACK")
+    store.close()

@@ -42,7 +42,7 @@ def concepts(text: str) -> tuple[Words, ...]:
     odd = [word for word, _ in words if not (word.islower() and word.isalpha())]
     found.update((fold(word), None) for word in odd if _IDENTIFIER.fullmatch(word))
     found.update((name(quoted), None) for quoted in _QUOTED.findall(text))
-    return tuple(one for one in found if one and len(one) <= MAX_NAME_WORDS and len("".join(one)) > 2)
+    return tuple(one for one in found if len(one) <= MAX_NAME_WORDS and len("".join(one)) > 2)
 
 
 def _words(text: str) -> list[tuple[str, bool]]:

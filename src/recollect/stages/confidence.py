@@ -191,7 +191,7 @@ def signs(
     }
     cosines = [hit.score for hit in lists["similarity"].hits] if "similarity" in lists else []
     if cosines:
-        best = sorted(cosines, reverse=True)[:CLOSEST]
+        best = cosines[:CLOSEST]
         heads = [{hit.id for hit in lists[name].hits[:HEAD]} for name in ("lexical", "similarity")]
         found["close"] = sum(best) / len(best)
         found["outstanding"] = best[0] - sum(cosines) / len(cosines)
