@@ -75,6 +75,7 @@ def examples(seed: str = "") -> dict[str, list[str]]:
             "Authorization: Basic " + c(24),
             "curl -H 'Authorization: Bearer " + c(30) + "'",
             "bearer " + c(40),
+            "bearer " + c(32, HEX),
         ],
         "password": [
             'password = "correct horse battery"',
