@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect.domain.errors import RecollectError
 from recollect.doors.http.listening import bind_socket, is_loopback
 from recollect.doors.http.token import read_address, read_token, write_address
 from tests.doors.http_cases import daemon, open_memory
@@ -178,6 +179,12 @@ def test_further_names_are_allowed_on_purpose(home: Path) -> None:
 
 def test_a_socket_path_that_is_too_long_is_left_out(tmp_path: Path) -> None:
     assert bind_socket(tmp_path / ("x" * 120)) is None
+
+
+def test_a_socket_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(RecollectError) as told:
+        bind_socket(tmp_path / "no-such-folder" / "s")
+    assert "--socket" in told.value.hint
 
 
 def test_stopping_finishes_requests_and_drains_the_outbox(home: Path) -> None:

@@ -29,6 +29,7 @@ HOSTS = {
 ORIGINS: dict[str | None, bool] = {
     None: True, "same": True, "null": False, "http://evil.example": False, "http://localhost:3000": False,
     "https://127.0.0.1": False, "http://127.0.0.1.evil.example:4777": False, "file://": False, "": False,
+    "chrome-extension://127.0.0.1:4777": False,
 }  # fmt: skip
 TOKENS: dict[str | None, bool] = {
     f"Bearer {TOKEN}": True, f"bearer {TOKEN}": True, None: False, "": False, "Bearer": False, "Bearer ": False,

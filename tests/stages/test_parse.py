@@ -98,6 +98,7 @@ EXCLUSIONS = {
     "(-wal) -log": "wal OR log",
     "-wal OR -log": "wal OR log",
     "-(wal AND log)": "wal AND log",
+    "-(wal AND (log OR dump))": "wal AND (log OR dump)",
     '-"write ahead"': '"write ahead"',
 }
 

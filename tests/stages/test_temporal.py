@@ -58,6 +58,7 @@ EXAMPLES = {
     # dates
     "in May 2023": ("2023-05-01", "2023-06-01"),
     "in May": ("2024-05-01", "2024-06-01"),
+    "what happened march 4th": ("2024-03-04", "2024-03-05"),
     "in June": ("2023-06-01", "2023-07-01"),
     "the December trip": ("2023-12-01", "2024-01-01"),
     "last May": ("2023-05-01", "2023-06-01"),
@@ -93,6 +94,7 @@ EXAMPLES = {
     "on 31 June 2023": ("2023-06-01", "2023-07-01"),
     "since May 2023": ("2023-05-01", FAR),
     "since last week": ("2024-05-06", FAR),
+    "since a couple of weeks ago": ("2024-04-21", FAR),
     "after 2022": ("2023-01-01", FAR),
     "after 7 May 2023": ("2023-05-08", FAR),
     "before May 2023": (LONG_AGO, "2023-05-01"),

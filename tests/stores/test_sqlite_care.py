@@ -316,6 +316,18 @@ def test_a_vector_that_is_none_is_damage_like_any_other(path: Path, store: Store
     assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 9
 
 
+def test_a_vector_with_something_behind_it_is_damage_wherever_it_stands(path: Path, store: Store) -> None:
+    """Those that are compared are read in one go: what is too long must not end as the beginning of the next."""
+    assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 10
+    connection = apsw.Connection(str(path))
+    for place, data in connection.execute("SELECT place, data FROM vectors").fetchall():
+        connection.execute("UPDATE vectors SET data = ? WHERE place = ?", (data + b"\0", place))
+        with pytest.raises(Corrupt):
+            vectors_of(store).search("m", QUERY, Filter(), 20)
+        connection.execute("UPDATE vectors SET data = ? WHERE place = ?", (data, place))
+    connection.close()
+
+
 @pytest.mark.parametrize("column", ["data", "checksum"])
 def test_a_vector_that_lost_its_values_is_damage_like_any_other(path: Path, store: Store, column: str) -> None:
     lose(path, "vectors", column, "place = (SELECT min(place) FROM vectors)")

@@ -145,6 +145,7 @@ DIFFERENT = [
     ("The parser is written in C#", "The parser is written in C++"),
     ("We use Redis for sessions", "We use Memcached for sessions"),
     ("The bot posts to Slack when a build fails", "The bot posts to Teams when a build fails"),
+    ("The bot posts to Teams", "The bot posts to the team"),
     ("Use the AWS account of the data team", "Use the AWS account of the web team"),
     ("Customer Acme is on the free plan", "Customer Apex is on the free plan"),
     ("The user lives in Paris, Texas", "The user lives in Paris, France"),
