@@ -101,7 +101,9 @@ def test_a_wrong_token_is_told_from_none(client: TestClient) -> None:
     wrong = client.get("/healthz", headers={"Authorization": "Bearer another"}).json()
     assert (wrong["type"], wrong["detail"]) == ("urn:recollect:problem:no-token", "this is not the daemon's token")
     del client.headers["Authorization"]
-    assert client.get("/healthz").json()["detail"] == "a token is needed"
+    none = client.get("/healthz")
+    assert none.json()["detail"] == "a token is needed"
+    assert none.headers["WWW-Authenticate"] == 'Bearer realm="recollect"'
 
 
 def test_two_hosts_or_two_tokens_are_refused() -> None:

@@ -32,6 +32,7 @@ EXPLICIT = {
     f"`[MEMORY] type=gotcha tags=a: {WAL}`": Marker(WAL, "gotcha", ("a",)),
     f"3. [MEMORY] type=gotcha tags=a,a,#b: {WAL}": Marker(WAL, "gotcha", ("a", "b")),
     "[MEMORY] type=gotcha tags=: use `x` and **y**": Marker("use `x` and **y**", "gotcha"),
+    "[MEMORY] type=gotcha tags=: 2 * 3 is six": Marker("2 * 3 is six", "gotcha"),
 }
 
 IMPLICIT = {

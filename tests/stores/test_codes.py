@@ -285,6 +285,19 @@ def test_a_saved_index_answers_the_same_and_goes_on(tmp_path: Path, exact_rows: 
 
 
 @pytest.mark.parametrize("exact_rows", [0, 10_000])
+def test_owners_may_come_in_any_order_also_in_a_saved_index(tmp_path: Path, exact_rows: int) -> None:
+    vectors = cloud(200, 3)
+    index = CodeIndex(DIMENSION, exact_rows=exact_rows)
+    index.add(np.arange(200), np.arange(200)[::-1].copy(), vectors)
+    index.save(tmp_path / "codes", "1")
+    opened = CodeIndex.load(tmp_path / "codes", "1", DIMENSION, exact_rows=exact_rows)
+    assert opened is not None
+    opened.remove(np.array([3, 150]))
+    left = opened.nearest(vectors[0], 200)[1]
+    assert sorted(left.tolist()) == [owner for owner in range(200) if owner not in (3, 150)]
+
+
+@pytest.mark.parametrize("exact_rows", [0, 10_000])
 def test_a_torn_or_damaged_file_is_ignored(tmp_path: Path, exact_rows: int) -> None:
     path = tmp_path / "codes"
     assert CodeIndex.load(path, "1", DIMENSION) is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import random
+import stat
 import subprocess
 import sys
 import threading
@@ -22,6 +24,7 @@ from recollect.domain.query import Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
 from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.checks import REPORTED
 from recollect.writing import forget
 
 QUERY = np.array([1.0, 0.0], dtype=np.float32)
@@ -197,18 +200,51 @@ def test_a_backup_ends_however_often_others_write(
     copy.close()
 
 
-def test_a_backup_of_a_damaged_store_does_not_get_its_name(path: Path, store: Store, tmp_path: Path) -> None:
-    damage(path, SOURCE_DAMAGE[0])
+@pytest.mark.parametrize("harm", [SOURCE_DAMAGE[0], "UPDATE memories SET importance = 0.9 WHERE id = 'n3'"])
+def test_a_backup_of_a_damaged_store_does_not_get_its_name(path: Path, store: Store, tmp_path: Path, harm: str) -> None:
+    damage(path, harm)
     (tmp_path / "copy.db").write_bytes(b"the good old one")
     with pytest.raises(Corrupt):
         store.care.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_bytes() == b"the good old one"
 
 
+def test_a_backup_is_refused_where_words_would_not_find_what_it_holds_and_not_for_a_wrong_count(
+    path: Path, store: Store, tmp_path: Path
+) -> None:
+    damage(path, "UPDATE counters SET value = value + 1 WHERE name = 'documents'")
+    store.care.backup(tmp_path / "copy.db")
+    damage(path, "INSERT INTO fulltext (fulltext) VALUES ('delete-all')")
+    with pytest.raises(Corrupt):
+        store.care.backup(tmp_path / "other.db")
+
+
+def test_a_backup_has_its_name_only_when_it_is_on_the_disk_and_the_name_is_too(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, synced, fsync = tmp_path / "copy.db", list[tuple[bool, bool]](), os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), target.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    store.care.backup(target)
+    assert synced == [(False, False), (True, True)]
+
+
+def test_of_many_findings_of_a_kind_some_are_named_and_the_rest_is_counted(path: Path, store: Store) -> None:
+    put(store, *(note(f"more{number}", f"one of many, {number}") for number in range(25)))
+    damage(path, "UPDATE memories SET importance = 0.9 WHERE id LIKE 'more%'")
+    told = [finding.detail for finding in store.care.check() if finding.kind == "memory"]
+    assert len(told) == REPORTED + 1 and told[-1] == f"{25 - REPORTED} more of this kind"
+
+
 KILLED_BACKING_UP = """
 import os, signal, sys
 from pathlib import Path
 from recollect.stores.sqlite import open_sqlite
+from recollect.stores.sqlite.checks import REPORTED
 def dies(descriptor):
     os.kill(os.getpid(), signal.SIGKILL)
 os.fsync = dies

@@ -95,3 +95,22 @@ def test_few_left_out_are_named_instead_of_all_others(large: Store, tmp_path: Pa
     assert size == COUNT - 1 - refused
     connection.close()
     large.close()
+
+
+def test_whichever_side_is_few_the_scope_is_the_same(large: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scopes, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(scopes, "FEW_ROWS", 100)
+    late = np.array([np.cos(1), np.sin(1)], np.float32)
+    for filter in (
+        Filter(after=DAYS[300], before=DAYS[350]),  # few are inside
+        Filter(after=DAYS[60], before=DAYS[COUNT - 1]),  # few are outside
+        Filter(after=DAYS[300], before=DAYS[500]),  # neither are few
+        Filter(before=DAYS[500]),
+        Filter(after=DAYS[300]),
+        Filter(only=frozenset(f"n{number:04d}" for number in range(400, 440))),
+    ):
+        let_in = sorted({memory.id for memory in memories() if filter.allows(memory)} - {"n0005"})
+        for vector, wanted in ((EAST, let_in[:30]), (late, let_in[:-31:-1])):
+            assert [hit.id for hit in vectors_of(large).search("m", vector, filter, 30)] == wanted
+        assert set(text_of(large).match(QUERY, filter, 20).ids) <= set(let_in)
+    large.close()

@@ -20,6 +20,7 @@ from recollect.domain.question import Filter
 from recollect.ports import Store
 from recollect.stages import secrets
 from recollect.writing import Draft, WritePolicy, forget, link, remember, remember_many
+from recollect.writing.duplicates import standing
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 Remember = Callable[..., Receipt]
@@ -140,6 +141,12 @@ def test_episodes_are_events_and_never_merged(store: Store, put: Remember) -> No
 def test_without_dedupe_everything_is_kept(store: Store, put: Remember) -> None:
     for _ in range(2):
         assert put("Deploys need two approvals", WritePolicy(dedupe=False)).action == "added"
+
+
+def test_in_a_store_without_links_every_memory_stands_for_itself(store: Store, put: Remember) -> None:
+    put("We deploy from main")
+    bare = replace(store, links=None)
+    assert standing(bare, get(store, "m001")) == get(store, "m001")
 
 
 def test_what_was_superseded_can_be_said_anew(store: Store, put: Remember) -> None:

@@ -90,7 +90,7 @@ def _cut_sentence(text: str, sentence: tuple[int, int], budget_tokens: int, coun
         and spaces[-1] > start
     ):
         cut = spaces[-1]
-    marked = _marked(text, start, cut) if cut > start else ""
+    marked = _marked(text, start, cut)
     return marked if counter(marked) <= budget_tokens and marked.strip(ELLIPSIS) else ""
 
 
