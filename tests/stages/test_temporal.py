@@ -142,6 +142,7 @@ def test_expressions(text: str) -> None:
         "the move after 27. Kg2",
         "the first of 2000 rows",
         "in 2048 bits",
+        "since 1850",
         "next month",
         "last time",
         "a week-long trip",
