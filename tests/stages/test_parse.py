@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from asking import NOW, ask
@@ -515,3 +515,16 @@ def test_a_run_without_spaces_of_any_length_stays_within_the_bounds_of_an_index(
     assert read is not None
     assert 0 < len(letters(unparse(read))) <= 1_024
     assert max(len(letters(unparse(unit))) for unit in units(read)) <= 64
+
+
+def test_a_question_asked_as_of_the_end_of_time_leaves_nothing_out() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    assert ask("wal", now=last, as_of_days=30.0).filter.before is None
+    assert ask("wal", now=last - timedelta(days=31), as_of_days=30.0).filter.before is not None
+
+
+@pytest.mark.parametrize("text", ["AND wal log", "OR wal log", "wal log AND"])
+def test_an_operator_without_a_word_to_join_is_a_word(text: str) -> None:
+    question = ask(text)
+    assert question.plain and set(question.words) == {*text.lower().split()}
+    assert unparse(question.query) == "wal OR log"

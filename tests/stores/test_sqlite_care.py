@@ -23,6 +23,7 @@ from recollect.domain.memory import Link, Memory, content_hash
 from recollect.domain.query import Term
 from recollect.domain.question import Filter
 from recollect.ports import Embedded, Store
+from recollect.stores.checksums import vector_checksum
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.checks import REPORTED
 from recollect.writing import forget
@@ -352,16 +353,28 @@ def test_a_vector_that_is_none_is_damage_like_any_other(path: Path, store: Store
     assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 9
 
 
-def test_a_vector_with_something_behind_it_is_damage_wherever_it_stands(path: Path, store: Store) -> None:
+def test_one_damaged_vector_among_others_is_damage_wherever_it_stands(path: Path, store: Store) -> None:
     """Those that are compared are read in one go: what is too long must not end as the beginning of the next."""
     assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 10
     connection = apsw.Connection(str(path))
     for place, data in connection.execute("SELECT place, data FROM vectors").fetchall():
-        connection.execute("UPDATE vectors SET data = ? WHERE place = ?", (data + b"\0", place))
-        with pytest.raises(Corrupt):
-            vectors_of(store).search("m", QUERY, Filter(), 20)
+        for harmed in (data + b"\0", bytes(len(data))):
+            connection.execute("UPDATE vectors SET data = ? WHERE place = ?", (harmed, place))
+            with pytest.raises(Corrupt):
+                vectors_of(store).search("m", QUERY, Filter(), 20)
         connection.execute("UPDATE vectors SET data = ? WHERE place = ?", (data, place))
     connection.close()
+
+
+def test_a_vector_of_another_length_is_made_again_although_it_is_as_it_was_written(path: Path, store: Store) -> None:
+    connection = apsw.Connection(str(path))
+    place = connection.execute("SELECT min(place) FROM vectors").get
+    changed = vector_checksum(place, None, None, bytes(4)), bytes(4), place
+    connection.execute("UPDATE vectors SET checksum = ?, data = ? WHERE place = ?", changed)
+    connection.close()
+    assert "vector-orphan" in {finding.kind for finding in store.care.check(repair=True)}
+    assert store.care.check() == []
+    assert len(vectors_of(store).search("m", QUERY, Filter(), 20)) == 9
 
 
 @pytest.mark.parametrize("column", ["data", "checksum"])
