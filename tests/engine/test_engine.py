@@ -46,6 +46,11 @@ def test_a_write_is_found_by_words_at_once_and_by_meaning_when_its_embedding_arr
 
 
 @pytest.mark.covers("more.late-embedding")
+def test_a_change_bears_the_time_that_is_given_for_it(engine: Engine) -> None:
+    id = engine.remember("a fact", now=NOW).id
+    assert engine.update(id, pinned=True, now=NOW + timedelta(days=1)).updated_at == NOW + timedelta(days=1)
+
+
 def test_remember_never_waits_for_a_model(opened: Open) -> None:
     release = threading.Event()
 

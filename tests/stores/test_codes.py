@@ -253,6 +253,7 @@ def test_what_cannot_be_indexed_is_refused() -> None:
     for rows, owners, vectors in (
         (one, one, np.full((1, DIMENSION), np.nan, np.float32)),
         (one, one, np.zeros((1, DIMENSION + 1), np.float32)),
+        (one, np.array([1, 2]), np.zeros((1, DIMENSION), np.float32)),
         (np.array([1, 1]), np.array([1, 2]), np.zeros((2, DIMENSION), np.float32)),
     ):
         with pytest.raises(ValueError):

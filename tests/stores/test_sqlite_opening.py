@@ -22,7 +22,7 @@ from recollect.domain.query import Phrase, Term
 from recollect.domain.question import Filter
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import Connection, Readers, connect, require_safe_sqlite, set_pragma
-from recollect.stores.sqlite.schema import MIGRATIONS
+from recollect.stores.sqlite.schema import MIGRATIONS, migrate
 from recollect.stores.tokens import END, MARK, Tokenizer, narrow, piece, stream_of
 
 
@@ -35,6 +35,16 @@ def test_a_sqlite_that_can_lose_writes_is_refused(version: str) -> None:
 @pytest.mark.parametrize("version", ["3.44.6", "3.50.7", "3.51.3", "3.54.1", "4.0.0"])
 def test_a_mended_sqlite_is_accepted(version: str) -> None:
     require_safe_sqlite(version)
+
+
+def test_what_a_newer_recollect_has_migrated_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    """Whoever waited for the gate may find a version that it did not see before."""
+    open_sqlite(tmp_path / "s.db").close()
+    connection = connect(str(tmp_path / "s.db"))
+    set_pragma(connection, "user_version", len(MIGRATIONS) + 1)
+    with pytest.raises(StoreTooNew):
+        migrate(connection, tmp_path / "s.db")
+    connection.close()
 
 
 def test_settings_are_read_back(tmp_path: Path) -> None:

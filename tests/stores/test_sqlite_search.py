@@ -511,3 +511,13 @@ def test_what_is_excluded_makes_room_for_others(tmp_path: Path, monkeypatch: pyt
     excluded = Filter(exclude=frozenset(near[:50]))
     assert [hit.id for hit in vectors_of(store).search("m", east, excluded, 10)] == near[50:]
     store.close()
+
+
+def test_a_store_in_memory_keeps_no_index_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.scan.WORTH_SAVING", 1)
+    store = open_sqlite(":memory:")
+    memory = note("a", "zebra")
+    put(store, memory)
+    embed(store, memory, 1, 0)
+    assert [hit.id for hit in vectors_of(store).search("m", np.array([1, 0], np.float32), Filter(), 5)] == ["a"]
+    store.close()
