@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,11 @@ def test_what_a_better_anchor_names_stands_higher_and_what_many_are_about_lower(
     assert found(world) == [("north", 1.0), ("harbour", 0.25), ("porto", 0.25)]
     assert found(world, sharpness=2.0) == [("north", 1.0), ("harbour", 0.125), ("porto", 0.125)]
     assert found(world, sharpness=20.0) == [("north", 1.0)], "the weakest are not worth a look"
+
+
+def test_a_store_without_links_is_led_on_by_names_alone(world: World) -> None:
+    world.store = replace(world.store, links=None)
+    assert found(world) == [("north", 1.0), ("harbour", 0.25), ("porto", 0.25)]
 
 
 def test_the_limits_are_those_of_anchors_and_of_hits(world: World) -> None:

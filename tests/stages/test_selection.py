@@ -40,6 +40,8 @@ def test_a_superseded_memory_gives_its_rank_to_the_head_of_its_chain() -> None:
     kept, dropped = redirect([old, other], pool(old, other, middle, new, links=links), QUESTION)
     assert [(one.id, one.redirected_from, one.score) for one in kept] == [("new", "old", 0.9), ("other", None, 0.5)]
     assert dropped == []
+    solved = pool(old, other, links=(Link("old", "resolved-by", "other"),))
+    assert chain_head("other", solved).id == "other", "a solution is not replaced"
 
 
 @pytest.mark.covers("prior.links")

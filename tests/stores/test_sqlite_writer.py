@@ -395,3 +395,25 @@ def test_words_that_another_process_took_off_the_list_after_a_failed_commit_are_
     assert store.care.check() == []
     for one in (store, other):
         one.close()
+
+
+def test_who_finds_the_line_full_waits_for_a_place_and_is_told_when_none_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.writer.QUEUE_LIMIT", 1)
+    path = tmp_path / "s.db"
+    with contextlib.closing(open_sqlite(path)) as patient:
+        changes: list[list[Change]] = [[Put(note(f"n{number}", f"zebra {number}"))] for number in range(6)]
+        held, waiting = Held(patient), [threading.Thread(target=patient.records.write, args=(one,)) for one in changes]
+        for thread in waiting:
+            thread.start()
+        held.release()
+        for thread in waiting:
+            thread.join()
+        assert patient.care.stats().memories == 6
+    with contextlib.closing(open_sqlite(path, wait_s=0.02)) as hasty:
+        held = Held(hasty)
+        held.writer.offer(lambda writing: None)
+        with pytest.raises(StoreUnavailable, match="too many writes"):
+            put(hasty, note("late", "too late"))
+        held.release()
