@@ -91,6 +91,7 @@ def test_vectors_that_cannot_be_read_leave_an_answer_by_words() -> None:
     world.store = replace(world.store, vectors=Damaged())  # type: ignore[arg-type]
     answer = world.ask("balanced", "deploy")
     assert ids(answer) == ["a"] and answer.trace.legs["dense"].error == "a vector fails its checksum"
+    assert ids(world.ask("balanced", "quetzalcoatl")) == [], "words have answered: they found nothing"
 
 
 def test_links_that_change_no_answer_are_not_read() -> None:

@@ -234,10 +234,44 @@ def test_a_backup_has_its_name_only_when_it_is_on_the_disk_and_the_name_is_too(
     assert synced == [(False, False), (True, True)]
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="open files cannot be counted here")
+def test_a_closed_store_and_its_backups_leave_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.stores.sqlite.log.SOON_PAGES", 1)  # the log is copied by a connection of its own
+
+    def live(name: str) -> None:
+        store = open_sqlite(tmp_path / name)
+        for number in range(3):
+            put(store, note(f"n{number}", f"zebra {number}"))
+        store.care.backup(tmp_path / "copy.db")
+        store.close()
+
+    live("first.db")
+    before = len(list(Path("/dev/fd").iterdir()))
+    live("second.db")
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_an_index_that_does_not_fit_its_table_is_damage(path: Path, store: Store) -> None:
+    store.close()
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    connection.execute("PRAGMA writable_schema = ON").fetchall()
+    other = "UPDATE sqlite_schema SET sql = replace(sql, '(text_hash)', '(version)') WHERE name = 'memories_text'"
+    connection.execute(other)
+    connection.close()
+    opened = open_sqlite(path)
+    assert {(finding.kind, finding.severity) for finding in opened.care.check()} == {("pages", "error")}
+    opened.close()
+
+
 def test_of_many_findings_of_a_kind_some_are_named_and_the_rest_is_counted(path: Path, store: Store) -> None:
     put(store, *(note(f"more{number}", f"one of many, {number}") for number in range(25)))
     damage(path, "UPDATE memories SET importance = 0.9 WHERE id LIKE 'more%'")
-    told = [finding.detail for finding in store.care.check() if finding.kind == "memory"]
+    damage(path, "UPDATE counters SET value = value + 1 WHERE name = 'documents'")
+    damage(path, "DELETE FROM secrets WHERE name = 'tombstones'")
+    findings = store.care.check()
+    assert [finding.severity for finding in findings] == ["error"] * (REPORTED + 2) + ["warning"], "the worst first"
+    told = [finding.detail for finding in findings if finding.kind == "memory"]
     assert len(told) == REPORTED + 1 and told[-1] == f"{25 - REPORTED} more of this kind"
 
 

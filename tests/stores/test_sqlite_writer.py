@@ -12,8 +12,9 @@ import apsw
 import pytest
 from sqlite_cases import note, put
 
-from recollect.domain.changes import Change, Erase, Put
+from recollect.domain.changes import Change, Erase, Put, Touch
 from recollect.domain.errors import Conflict, InvalidInput, RecollectError, StoreUnavailable
+from recollect.domain.memory import EPOCH
 from recollect.ports import Store
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.gate import Gate
@@ -417,3 +418,11 @@ def test_who_finds_the_line_full_waits_for_a_place_and_is_told_when_none_comes(
         with pytest.raises(StoreUnavailable, match="too many writes"):
             put(hasty, note("late", "too late"))
         held.release()
+
+
+def test_a_number_that_no_column_can_hold_is_the_callers_fault(tmp_path: Path) -> None:
+    with contextlib.closing(open_sqlite(tmp_path / "s.db")) as store:
+        put(store, note("a", "zebra"))
+        with pytest.raises(InvalidInput, match="out of range"):
+            store.records.write([Touch(("a",), EPOCH, 2**63)])
+        assert store.records.fetch(["a"])[0].access_count == 0
