@@ -37,8 +37,8 @@ KIN_LETTERS = 4
 UNDATED = 0.8
 """How near in time the candidates of a question are that names no time."""
 BEST_BM25 = 2.2
-"""What one word gives at most, in units of its inverse frequency, where BM25's k1 is the usual 1.2. Another one scales the
-sign, and its calibration with it."""
+"""What one word gives at most, in units of its inverse frequency, where BM25's k1 is the usual 1.2. Another k1 scales
+the sign, and its calibration with it."""
 
 _BREAKS = re.compile(r"[\W_]+")
 _ASCII_BREAKS = {number: " " for number in range(128) if not chr(number).isalnum()}
