@@ -66,6 +66,17 @@ def test_export_goes_to_standard_output_and_comes_back_through_standard_input(cl
     assert cli("export", "--json").code == 2
 
 
+def test_a_pipe_that_never_ends_does_not_fill_the_disk(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "MOST_PIPED", 100)
+    other = ("--store", str(tmp_path / "other.db"))
+    ran = cli(*other, "import", "-", "--json", input="a line of a note\n" * 7)
+    assert (ran.code, ran.document["error"]["type"]) == (2, "InvalidInput")
+    assert "from a file" in ran.document["error"]["hint"]
+    assert contents(cli, *other) == set()
+
+
 def test_export_replaces_only_when_told(cli: Any, tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     target.write_text("precious")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import sys
 import tempfile
 import zipfile
@@ -38,6 +37,9 @@ UNREADABLE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError)
 """No right to it, damage, and of an archive a password or a way of packing that is not known (RuntimeErrors)."""
 IN_MEMORY = 8 * 2**20
 """What comes through a pipe and is longer goes to a file that nobody else can see."""
+MOST_PIPED = 16 * 2**30
+"""Some ten million memories; a pipe may have no end."""
+PIECE = 2**20
 
 
 def complete_formats(incomplete: str) -> list[str]:
@@ -181,7 +183,11 @@ def _parts(source: str) -> Iterator[Part]:
     if source == "-" or not (path.is_file() or path.is_dir()):  # a pipe can neither be rewound nor measured
         kept = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (closed by whoever reads it)
         with nullcontext(sys.stdin.buffer) if source == "-" else path.open("rb") as pipe:
-            shutil.copyfileobj(pipe, kept)
+            while (piece := pipe.read(PIECE)) and kept.tell() <= MOST_PIPED:
+                kept.write(piece)
+        if kept.tell() > MOST_PIPED:
+            kept.close()
+            raise InvalidInput(f"more than {MOST_PIPED} bytes came through the pipe", "import them from a file")
         size = kept.tell()
         kept.seek(0)
         yield Part("standard input" if source == "-" else source, size, lambda: cast(Any, kept))
