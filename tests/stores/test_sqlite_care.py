@@ -234,7 +234,6 @@ def test_a_backup_has_its_name_only_when_it_is_on_the_disk_and_the_name_is_too(
     assert synced == [(False, False), (True, True)]
 
 
-@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="open files cannot be counted here")
 def test_a_closed_store_and_its_backups_leave_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.stores.sqlite.log.SOON_PAGES", 1)  # the log is copied by a connection of its own
 

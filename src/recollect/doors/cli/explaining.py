@@ -75,7 +75,7 @@ def _gave(one: Contribution) -> str:
 
 
 def bar(share: float, console: Console, columns: int = BAR_COLUMNS) -> str:
-    """A bar of fixed width; eighths of a column where the terminal can draw them."""
+    """A bar in a field of so many columns; eighths of a column where the terminal can draw them."""
     share = min(1.0, max(0.0, share))
     if "utf" not in (console.encoding or "").lower():
         return ("#" * max(1, round(share * columns))).ljust(columns)
