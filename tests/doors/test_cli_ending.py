@@ -31,14 +31,14 @@ def told(number: int, place: str, *args: str, ignored: bool = False) -> subproce
     module, _, name = place.partition(":")
     code = TOLD.format(module=module, name=name)
     given = {**os.environ, "NUMBER": str(int(number))}
-    before = signal.signal(number, signal.SIG_IGN) if ignored else None
+    # Inherited by the command, whatever the tests themselves were started with (`nohup make test`).
+    before = signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)
     try:
         return subprocess.run(
             [sys.executable, "-c", code, *args], capture_output=True, text=True, env=given, timeout=60, check=False
         )
     finally:
-        if ignored:
-            signal.signal(number, before)
+        signal.signal(number, before)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
