@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect.domain.memory import Memory
+from recollect.domain.memory import Memory, Scope
 from recollect.domain.question import Question, TimeWindow
 from recollect.stages.priors import (
     PRIORS,
@@ -18,7 +18,9 @@ from recollect.stages.priors import (
     importance,
     intent,
     promote,
+    stated_words,
     temporal,
+    thin,
     types,
 )
 
@@ -137,3 +139,35 @@ def test_the_exact_bonus_is_off_by_default() -> None:
     assert not [
         name for name in profiles.builtin_names() if any(one.kind == "exact" for one in profiles.load(name).priors)
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", 0),
+        ("Where is it?", 0),
+        ("Wow! Where is it? Do you know?!", 1),
+        ("I moved to Oslo. And you?", 4),
+        ("I moved to Oslo\nand you？", 4),
+        ("我搬到奥斯陆了。你呢？", 7),
+        ("هل تعرف؟ نعم", 1),
+        ("word " * 1_000, 200),
+    ],
+)
+def test_words_are_stated_that_stand_in_no_question(content: str, words: int) -> None:
+    assert stated_words(content) == words
+
+
+def test_a_turn_that_asks_or_nods_counts_less_than_one_that_tells_something() -> None:
+    def turn(content: str) -> Memory:
+        return memory(content=content, type="episode", scope=Scope(session="s"))
+
+    asks, nods, tells = "Where did you move?", "Sure thing!", "I moved to Oslo. " * 10
+    assert thin(1.0, turn(asks), QUESTION, penalty=0.2, words=7) == pytest.approx(0.8)
+    assert thin(1.0, turn(nods), QUESTION, penalty=0.2, words=8) == pytest.approx(0.9)  # log 3 is half of log 9
+    assert thin(1.0, turn(tells), QUESTION, penalty=0.2, words=40) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("fields", [{"type": "fact", "scope": Scope(session="s")}, {"type": "episode"}])
+def test_what_is_no_turn_of_a_conversation_may_be_short(fields: dict[str, object]) -> None:
+    assert thin(1.0, memory(content="Why?", **fields), QUESTION) == 1.0

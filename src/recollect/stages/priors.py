@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from math import exp
+from math import exp, log1p
 from typing import Annotated, Literal
 
-from recollect.domain.memory import Memory, same_text
+from recollect.domain.memory import EPISODE, Memory, same_text
 from recollect.domain.profile import Range
 from recollect.domain.question import Question, TimeWindow
-from recollect.domain.scripts import has_unspaced
+from recollect.domain.scripts import has_unspaced, spread
 from recollect.stages import intent as intents
 
 Prior = Callable[..., float]
@@ -24,6 +24,10 @@ Moment = Literal["created_at", "accessed_at", "updated_at"]
 
 DAY_SECONDS = 86_400.0
 SHARED_WORK = frozenset({"you", "your", "we", "us", "our"})
+SENTENCE = re.compile(r"([^.!?。！？؟\n]+)([.!?。！？؟]*)")
+ASKING = frozenset("?？؟")
+READ_CHARACTERS = 1_000
+"""Of a turn, to see whether it states anything; a longer one does."""
 
 
 def importance(score: float, memory: Memory, question: Question, *, base: Factor = 0.7, slope: Factor = 0.3) -> float:
@@ -121,6 +125,23 @@ def role(
     return score - penalty if spoken and not SHARED_WORK & set(question.words) else score
 
 
+def thin(
+    score: float,
+    memory: Memory,
+    question: Question,
+    *,
+    penalty: Factor = 0.15,
+    words: Annotated[int, Range(1, 10_000)] = 40,
+) -> float:
+    """A turn of a conversation that asks or nods counts less than one that tells something.
+
+    score − penalty · (1 − log(1 + n) / log(1 + words)), where n words of the turn, `words` at most, ask nothing.
+    """
+    if memory.type != EPISODE or memory.scope.session is None:
+        return score
+    return score - penalty * (1 - log1p(min(stated_words(memory.content), words)) / log1p(words))
+
+
 def intent(
     score: float, memory: Memory, question: Question, *, factors: Mapping[str, Mapping[str, float]] | None = None
 ) -> float:
@@ -157,6 +178,7 @@ PRIORS: Mapping[str, Prior] = {
     "temporal": temporal,
     "speaker": speaker,
     "role": role,
+    "thin": thin,
     "intent": intent,
     "exact": exact,
 }
@@ -167,6 +189,12 @@ def nearness(memory: Memory, window: TimeWindow, reach_days: float = 3.0) -> flo
     away = max((window.start - memory.created_at).total_seconds(), (memory.created_at - window.end).total_seconds())
     width = (window.end - window.start).total_seconds()
     return exp(-max(away, 0.0) / (reach_days * DAY_SECONDS + width / 4))
+
+
+def stated_words(content: str) -> int:
+    """How many words of a text stand in no question; of a long text, those at its beginning."""
+    sentences = SENTENCE.findall(content[:READ_CHARACTERS])
+    return sum([len(spread(said).split()) for said, end in sentences if ASKING.isdisjoint(end)])
 
 
 def age_days(memory: Memory, question: Question, by: Moment = "created_at") -> float:
