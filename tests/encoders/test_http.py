@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import queue
 import socket
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
@@ -16,7 +17,7 @@ import pytest
 from recollect.domain.errors import ModelUnavailable
 from recollect.encoders.endpoint import Endpoint, Limits
 from recollect.encoders.http import HttpEmbedder, RemoteModel
-from recollect.encoders.transport import check_address, connect
+from recollect.encoders.transport import Exchange, Idle, check_address, close_all, connect
 
 from .conftest import Loopback, Request, send
 
@@ -392,6 +393,26 @@ def test_a_kept_connection_that_the_server_closed_is_no_failure(loopback: Start)
     for text in ("a", "b", "c"):
         assert embedder.embed_query(text).shape == (3,)
     assert len(server.requests) == 3
+
+
+def test_who_gives_up_as_the_answer_comes_leaves_the_connection_to_the_next(loopback: Start) -> None:
+    server = loopback(good)
+    idle: Idle = queue.LifoQueue()
+    asked = json.dumps({"model": "m", "input": ["a"]}).encode()
+    address = check_address(f"{server.url}/v1/embeddings", "")
+    given_up, late = (
+        Exchange(address, {"Content-Type": "application/json"}, asked, 5.0, 10_000, idle) for _ in range(2)
+    )
+    given_up.abort()
+    given_up.run()
+    assert idle.empty()
+    late.run()
+    late.abort()
+    kept = idle.queue[0].sock
+    assert kept is not None and kept.fileno() >= 0
+    kept.sendall(b"")  # a socket that was shut down is a broken pipe
+    assert kept.getpeername()[1] == server.port
+    close_all(idle)
 
 
 def test_the_key_is_shown_nowhere(loopback: Start, caplog: pytest.LogCaptureFixture) -> None:

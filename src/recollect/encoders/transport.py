@@ -46,6 +46,7 @@ class Exchange:
         self._address, self._headers, self._body = address, headers, body
         self._seconds, self._limit, self._idle = seconds, limit, idle
         self._connection: http.client.HTTPConnection | None = None
+        self._is_given_up = False
 
     def run(self) -> None:
         try:
@@ -56,7 +57,9 @@ class Exchange:
             self.done.set()
 
     def abort(self) -> None:
-        """Wake the thread out of a blocking read: nobody waits for it any more."""
+        """Wake the thread out of a blocking read: nobody waits for it any more, and nobody may be left to close what it
+        would keep."""
+        self._is_given_up = True
         connection = self._connection
         sock: socket.socket | None = connection.sock if connection is not None else None
         if sock is not None:
@@ -87,7 +90,8 @@ class Exchange:
                 keep = not response.will_close and response.isclosed()
             return answer
         finally:
-            if not (keep and self._put_back(connection)):
+            self._connection = None  # kept, it may be another's at once
+            if not (keep and not self._is_given_up and self._put_back(connection)):
                 connection.close()
 
     def _put_back(self, connection: http.client.HTTPConnection) -> bool:
