@@ -7,6 +7,7 @@ import json
 import logging
 import queue
 import socket
+import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -395,23 +396,46 @@ def test_a_kept_connection_that_the_server_closed_is_no_failure(loopback: Start)
     assert len(server.requests) == 3
 
 
+def exchange_with(server: Loopback, idle: Idle) -> Exchange:
+    asked = json.dumps({"model": "m", "input": ["a"]}).encode()
+    address = check_address(f"{server.url}/v1/embeddings", "")
+    return Exchange(address, {"Content-Type": "application/json"}, asked, 5.0, 10_000, idle)
+
+
 def test_who_gives_up_as_the_answer_comes_leaves_the_connection_to_the_next(loopback: Start) -> None:
     server = loopback(good)
     idle: Idle = queue.LifoQueue()
-    asked = json.dumps({"model": "m", "input": ["a"]}).encode()
-    address = check_address(f"{server.url}/v1/embeddings", "")
-    given_up, late = (
-        Exchange(address, {"Content-Type": "application/json"}, asked, 5.0, 10_000, idle) for _ in range(2)
-    )
+    given_up, late = exchange_with(server, idle), exchange_with(server, idle)
     given_up.abort()
     given_up.run()
     assert idle.empty()
     late.run()
     late.abort()
     kept = idle.queue[0].sock
-    assert kept is not None and kept.fileno() >= 0
+    assert kept is not None
     kept.sendall(b"")  # a socket that was shut down is a broken pipe
-    assert kept.getpeername()[1] == server.port
+    close_all(idle)
+
+
+def test_a_request_that_was_given_up_is_not_sent_again(loopback: Start) -> None:
+    arrived = threading.Event()
+
+    def hang_at_second(handler: BaseHTTPRequestHandler, request: Request) -> None:
+        if len(server.requests) == 2:
+            arrived.set()
+            server.released.wait(30)
+        good(handler, request)
+
+    server = loopback(hang_at_second)
+    idle: Idle = queue.LifoQueue()
+    exchange_with(server, idle).run()
+    second = exchange_with(server, idle)
+    thread = threading.Thread(target=second.run)
+    thread.start()
+    assert arrived.wait(30)
+    second.abort()
+    thread.join(30)
+    assert isinstance(second.outcome, OSError) and len(server.requests) == 2
     close_all(idle)
 
 

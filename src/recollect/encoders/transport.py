@@ -74,6 +74,8 @@ class Exchange:
         try:
             return self._on(kept)
         except (http.client.RemoteDisconnected, ConnectionError):
+            if self._is_given_up:
+                raise
             # The server has closed the kept connection meanwhile; that is no failure of the server.
             return self._on(connect(self._address, self._seconds))
 
