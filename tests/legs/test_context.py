@@ -51,6 +51,15 @@ def test_an_answer_is_found_by_the_words_of_the_question_it_answers() -> None:
     assert "s1-4" not in lists["lexical"], "only so far as the weights reach"
 
 
+def test_by_default_what_was_told_stands_before_what_was_asked() -> None:
+    world = World(embedder=None)
+    conversation(world, "where did you go on holiday last summer?", session="s1")
+    conversation(world, "we spent the holiday on an island and hiked every day, it rained only once", session="s2")
+    question = "where was the holiday"
+    assert ids(world.ask("balanced", question)) == ["s2-0", "s1-0"]
+    assert ids(world.ask("balanced", question, options={"priors.thin.penalty": 0})) == ["s1-0", "s2-0"]
+
+
 def test_facts_and_other_sessions_lend_nothing() -> None:
     world = World(embedder=None)
     scope = Scope(session="s1")

@@ -59,7 +59,7 @@ class Exchange:
     def abort(self) -> None:
         """Wake the thread out of a blocking read: nobody waits for it any more, and nobody may be left to close what it
         would keep."""
-        self._is_given_up = True
+        self._is_given_up = True  # first: whoever still has the connection then closes it instead of keeping it
         connection = self._connection
         sock: socket.socket | None = connection.sock if connection is not None else None
         if sock is not None:
