@@ -6,6 +6,8 @@ import copy
 import json
 import os
 import pickle
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -52,10 +54,63 @@ def test_a_forked_process_can_close_what_came_along_and_takes_nothing_from_its_p
                     memory.recall("tea")
                 memory.close()
                 memory.close()
-                with recollect.open(tmp_path / "s.db", embedder="fake", background=False) as own:
-                    code = 0 if own.recall("tea")[0].content == "Tea is served at five" else 2
+                code = 0
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert memory.remember("Bread is baked on Mondays").action == "added"
         assert [hit.content for hit in memory.recall("bread")][:1] == ["Bread is baked on Mondays"]
+
+
+AFTER_A_FORK = """
+import os, sys
+import recollect
+
+path, asked, closed = sys.argv[1], sys.argv[2], sys.argv[3] == "True"
+memory = recollect.open(path, embedder="none", background=False)
+memory.remember("said by the parent")
+if closed:
+    memory.close()
+opened, closed = os.pipe(), os.pipe()
+child = os.fork()
+if not child:
+    code = 1
+    try:
+        own = recollect.open(asked, embedder="none", background=False)
+        os.write(opened[1], b"!")
+        os.read(closed[0], 1)
+        code = 0 if own.remember("said by the child").action == "added" else 2
+    except recollect.StoreUnavailable as error:
+        os.write(opened[1], b"!")
+        code = 3 if "forked" in error.message and "spawn" in error.hint else 4
+    finally:
+        os._exit(code)
+os.read(opened[0], 1)
+memory.close()
+with recollect.open(path, embedder="none", background=False) as other:
+    other.remember("said in between")
+os.write(closed[1], b"!")
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+with recollect.open(path, embedder="none", background=False) as memory:
+    print(*sorted(one.content for one in memory.list()), sep=" / ")
+"""
+
+
+def after_a_fork(path: Path, asked: str, *, closed: bool = False) -> list[str]:
+    """How a child fared with the store it asked for, and what the parent's holds in the end."""
+    given = [str(path), asked, str(closed)]
+    # In a process of its own, where no other test has left a store open.
+    ended = subprocess.run([sys.executable, "-c", AFTER_A_FORK, *given], capture_output=True, text=True, timeout=60)
+    assert not ended.stderr
+    return ended.stdout.splitlines()
+
+
+@pytest.mark.parametrize("asked", ["s.db", "another.db", ":memory:"])
+def test_no_store_is_opened_where_a_fork_brought_along_an_open_one(tmp_path: Path, asked: str) -> None:
+    place = asked if asked == ":memory:" else str(tmp_path / asked)
+    assert after_a_fork(tmp_path / "s.db", place) == ["3", "said by the parent / said in between"]
+
+
+def test_a_forked_process_opens_a_store_that_its_parent_had_closed(tmp_path: Path) -> None:
+    told = after_a_fork(tmp_path / "s.db", str(tmp_path / "s.db"), closed=True)
+    assert told == ["0", "said by the child / said by the parent / said in between"]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -426,3 +430,34 @@ def test_a_number_that_no_column_can_hold_is_the_callers_fault(tmp_path: Path) -
         with pytest.raises(InvalidInput, match="out of range"):
             store.records.write([Touch(("a",), EPOCH, 2**63)])
         assert store.records.fetch(["a"])[0].access_count == 0
+
+
+KILLED_IN_THE_GATE = """
+import os, sys, time
+from pathlib import Path
+from recollect.stores.sqlite.gate import Gate
+
+gate = Gate(Path(sys.argv[1]), 5)
+with gate.passage():
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+        os._exit(0)
+    print(child, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_child_does_not_hold_the_gate_of_a_parent_that_was_killed(tmp_path: Path) -> None:
+    place = tmp_path / "s.db.lock"
+    with subprocess.Popen([sys.executable, "-c", KILLED_IN_THE_GATE, str(place)], stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        child = int(killed.stdout.readline())
+        try:
+            killed.wait(30)
+            gate = Gate(place, 0.5)
+            with gate.passage():
+                os.kill(child, 0)  # it lives
+            gate.close()
+        finally:
+            os.kill(child, signal.SIGKILL)

@@ -13,6 +13,7 @@ import apsw
 
 from recollect.domain.errors import Corrupt, DiskFull, InvalidInput, RecollectError, StoreInUse, StoreUnavailable
 from recollect.stores.refusals import cannot_be_made, half_a_character
+from recollect.stores.sqlite import forks
 from recollect.stores.sqlite.derived import add_functions
 from recollect.stores.sqlite.sealed import unchanging
 
@@ -63,7 +64,7 @@ class Connection(Protocol):
 
 def raw(path: str, flags: int) -> Connection:
     """A connection as apsw opens it."""
-    return cast(Connection, apsw.Connection(path, flags=flags, statementcachesize=200))
+    return cast(Connection, forks.opened(path, flags))
 
 
 def require_safe_sqlite(version: str) -> None:
@@ -224,7 +225,7 @@ class Readers:
     def borrow(self) -> Generator[Connection]:
         """A connection for one piece of work, with SQLite's errors translated."""
         if os.getpid() != self._process:  # the locks of SQLite and of threads were left behind
-            raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
+            raise StoreUnavailable("the store was opened before this process was forked", forks.HINT)
         with translated():
             connection = self._take() if self._shared is None else None
             if connection is None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import WeakSet
 
 from recollect.domain.errors import StoreInUse
 from recollect.stores.refusals import cannot_be_made
@@ -56,6 +57,9 @@ else:
             return False
 
 
+_gates: WeakSet[Gate] = WeakSet()
+
+
 class Gate:
     """Holds `<store>.lock` open and locks it on demand; a killed process lets go by itself."""
 
@@ -67,6 +71,7 @@ class Gate:
                 self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
             except OSError as error:
                 raise cannot_be_made("the lock file", path, error) from error
+        _gates.add(self)
 
     @contextmanager
     def passage(self, before_waiting: Callable[[], None] | None = None) -> Generator[None]:
@@ -93,3 +98,14 @@ class Gate:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _let_go() -> None:
+    """In a forked child: the lock is its parent's, and would outlive a parent that is killed for as long as a child has
+    the file open."""
+    for gate in _gates:
+        gate.close()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_let_go)

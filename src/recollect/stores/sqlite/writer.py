@@ -20,6 +20,7 @@ import apsw
 
 from recollect.domain.changes import Change, Put
 from recollect.domain.errors import InvalidInput, RecollectError, StoreUnavailable
+from recollect.stores.sqlite import forks
 from recollect.stores.sqlite.bulk import insert_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, translate
 from recollect.stores.sqlite.entries import Entries, entries_of, read
@@ -129,7 +130,7 @@ class Writer:
     def require_open(self) -> None:
         """Raise StoreUnavailable where nothing can be written."""
         if os.getpid() != self._process:
-            raise StoreUnavailable("the store was opened before this process was forked", "open it again here")
+            raise StoreUnavailable("the store was opened before this process was forked", forks.HINT)
         if self._closed:
             raise StoreUnavailable("the store is closed", "open it again")
 
