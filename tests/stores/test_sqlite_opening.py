@@ -8,6 +8,9 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -20,9 +23,10 @@ from recollect.domain.changes import Erase, Put
 from recollect.domain.errors import Corrupt, RecollectError, StoreTooNew, StoreUnavailable
 from recollect.domain.query import Phrase, Term
 from recollect.domain.question import Filter
+from recollect.stores import sqlite
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import Connection, Readers, connect, require_safe_sqlite, set_pragma
-from recollect.stores.sqlite.schema import MIGRATIONS, migrate
+from recollect.stores.sqlite.schema import MIGRATIONS, Migration, migrate
 from recollect.stores.tokens import END, MARK, Tokenizer, narrow, piece, stream_of
 
 
@@ -82,6 +86,35 @@ def test_files_are_private(tmp_path: Path) -> None:
     assert folder == 0o700
     assert set(modes.values()) == {0o600}, modes
     assert {"s.db", "s.db-wal", "s.db.lock"} <= set(modes)
+
+
+LOCKS_AS_THE_LAST = """
+import fcntl, sys
+
+with open(sys.argv[1], "r+b") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+"""
+
+
+def test_a_store_that_two_threads_make_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing a file lets go of all locks that SQLite has on it in this process: others may then delete the log."""
+    file, both_see_none = tmp_path / "s.db", threading.Barrier(2)
+    look = sqlite._version  # pyright: ignore[reportPrivateUsage]
+
+    def look_together(file: Path, migrations: Sequence[Migration]) -> int:
+        version = look(file, migrations)
+        both_see_none.wait()
+        return version
+
+    monkeypatch.setattr(sqlite, "_version", look_together)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(open_sqlite, [file, file])
+    command = [sys.executable, "-c", LOCKS_AS_THE_LAST, str(file)]
+    other = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "BlockingIOError" in other.stderr
+    first.close()
+    second.close()
+    subprocess.run(command, check=True, timeout=60)
 
 
 @pytest.mark.parametrize(

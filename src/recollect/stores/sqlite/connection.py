@@ -374,8 +374,12 @@ def private_folder(path: Path) -> None:
 
 
 def make_private(file: Path) -> None:
-    """Create the file empty, for this user only: SQLite gives the log files beside it the same mode."""
+    """Create the file empty, for this user only: SQLite gives the log files beside it the same mode.
+
+    One that is there is not touched: closing it would let go of the locks that this process may have on it.
+    """
     try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
-        raise cannot_be_made("the store's file", file, error) from error
+        if not file.is_file() or file.is_symlink():
+            raise cannot_be_made("the store's file", file, error) from error
