@@ -32,9 +32,9 @@ from recollect.ports import MOST_LINKS, Embedder, EmbeddingProgress, Extractor, 
 from recollect.profiles import knobs
 from recollect.recollection import Recollection
 from recollect.settings import Settings
-from recollect.stages.markers import markers
 from recollect.stages.parse import parse
 from recollect.stages.prose import MEANT, ends
+from recollect.stages.wishes import heard
 from recollect.worker import Worker
 from recollect.writing.drafts import this_moment
 
@@ -161,19 +161,18 @@ class Engine(AbstractContextManager["Engine"]):
     def capture(
         self, text: str, *, scope: Scope | None = None, source: str = "", tags: Sequence[str] = (),
         importance: float | str = 0.5, created_at: Time = None, pinned: bool = False, sensitive: bool = False,
-        metadata: Mapping[str, Any] | None = None, dedupe: bool = True, now: Time = None,
+        metadata: Mapping[str, Any] | None = None, dedupe: bool = True, now: Time = None, said_by: str = "agent",
     ) -> list[Receipt]:  # fmt: skip
-        """Remember what an agent's output marks: `[MEMORY]` lines and phrasings such as "Decision: …".
-
-        Type, confidence and a stated importance are those of each mark; its own tags come before the given ones.
-        """
+        """Remember what an agent's output marks (`[MEMORY]` lines, "Decision: …"), or what a prompt asks for ("remember
+        that …") where `said_by` is "user", whose word brings back what was forgotten. Type, confidence and a stated
+        importance are those of each mark; its own tags come before the given ones."""
         given: dict[str, Any] = {
             "scope": scope or Scope(), "source": source, "created_at": created_at,
-            "pinned": pinned, "sensitive": sensitive, "metadata": metadata or {}, "captured": True,
+            "pinned": pinned, "sensitive": sensitive, "metadata": metadata or {}, "captured": said_by == "agent",
         }  # fmt: skip
         drafts = [
             writing.Draft(one.content, one.type, (*one.tags, *several(tags, "tags")), one.confidence, weight, **given)
-            for one in markers(text)
+            for one in heard(text, said_by)
             for weight in [importance if one.importance is None else one.importance]
         ]
         return self.remember_many(drafts, dedupe=dedupe, now=now)

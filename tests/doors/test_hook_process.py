@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from recollect import recollection
-from recollect.doors.hook import block, events
+from recollect.doors.hook import block, events, injecting
 from recollect.doors.http import token
 from recollect.recollection import Recollection
 from recollect.stores.sqlite.gate import Gate
@@ -376,6 +376,35 @@ def test_before_the_daemon_is_asked_no_regular_expressions_are_loaded(running: t
     assert "re" in second
 
 
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "cursor"])
+def test_what_a_prompt_asks_to_remember_is_kept_and_not_said_again(running: tuple[Path, Daemon], agent: str) -> None:
+    home, one = running
+    name, session = events.native_name(agent, events.PROMPT), f"wish-{agent}"
+    text = f"ok. Please remember that the {agent} lamp is violet. Which database do we run in production?"
+    told = context(hook(home, agent, name, prompt(agent, session, text), **PATIENT))
+    (kept,) = memories(one, session)
+    assert (kept["content"], kept["source"]) == (f"the {agent} lamp is violet.", events.SOURCES[agent])
+    assert kept["scope"]["project"] == "shop"
+    assert told.endswith(f"{block.FENCE_CLOSE}\n{injecting.KEPT}")
+    assert "violet" not in told
+    asked = prompt(agent, session, f"what colour has the {agent} lamp?")
+    assert "violet" not in context(hook(home, agent, name, asked, **PATIENT)), "it stands in the conversation"
+    assert one.ask("DELETE", f"/v1/memories/{kept['id']}")[0] == 204
+    hook(home, agent, name, prompt(agent, session, text), **PATIENT)
+    (again,) = memories(one, session)
+    assert again["content"] == kept["content"], "the user's own word brings back what was forgotten"
+    assert one.ask("DELETE", f"/v1/memories/{again['id']}")[0] == 204
+
+
+def test_a_secret_that_a_prompt_asks_to_remember_is_not_kept(running: tuple[Path, Daemon]) -> None:
+    home, one = running
+    text = "remember that the key of the bucket is AKIAIOSFODNN7EXAMPLB"
+    hook(home, "claude", "UserPromptSubmit", prompt("claude", "wish-key", text), **PATIENT)
+    (kept,) = memories(one, "wish-key")
+    assert kept["content"] == "the key of the bucket is [REDACTED:aws-access-key]"
+    assert one.ask("DELETE", f"/v1/memories/{kept['id']}")[0] == 204
+
+
 # --- no daemon answers ------------------------------------------------------------------------------------------------
 
 
@@ -556,10 +585,25 @@ def test_with_the_store_before_the_command_it_is_the_same_hook(alone: Path) -> N
 # --- a daemon is started ----------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def ended_afterwards(home: Path) -> Iterator[None]:
+    """The daemon that a hook of this home starts."""
+    try:
+        yield
+    finally:
+        found = token.read_address(home)
+        if found is not None:
+            os.kill(found.pid, 15)
+            for _ in range(600):
+                if not token.socket_path(home).exists():
+                    break
+                time.sleep(0.1)
+
+
 @pytest.mark.covers("two-stage.hook")
 def test_a_missing_daemon_is_started_and_a_turn_waits_for_it(alone: Path) -> None:
     payload = {"session_id": "s", "cwd": "/w/shop", "last_assistant_message": "[MEMORY] written before it was there"}
-    try:
+    with ended_afterwards(alone):
         hook(alone, "claude", "Stop", payload, RECOLLECT_NO_DAEMON="")
         address = None
         for _ in range(600):
@@ -572,14 +616,20 @@ def test_a_missing_daemon_is_started_and_a_turn_waits_for_it(alone: Path) -> Non
         assert address is not None
         seen = context(hook(alone, "claude", "UserPromptSubmit", prompt("claude", "t", "what was written?"), **PATIENT))
         assert "written before it was there" in seen
-    finally:
-        found = token.read_address(alone)
-        if found is not None:
-            os.kill(found.pid, 15)
-            for _ in range(600):
-                if not token.socket_path(alone).exists():
-                    break
-                time.sleep(0.1)
+
+
+def test_what_a_prompt_asks_to_remember_waits_for_a_daemon(alone: Path) -> None:
+    asked = prompt("claude", "s", "remember that the lamp in the cellar is violet")
+    with ended_afterwards(alone):
+        assert context(hook(alone, "claude", "UserPromptSubmit", asked, RECOLLECT_NO_DAEMON="")) == ""
+        for number in range(600):
+            later = prompt("claude", f"t{number}", "which colour has the lamp in the cellar?")
+            seen = context(hook(alone, "claude", "UserPromptSubmit", later, **PATIENT))
+            if "the lamp in the cellar is violet" in seen:
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("it was never remembered")
 
 
 def test_a_daemon_that_cannot_come_up_is_not_tried_at_every_prompt(
@@ -616,7 +666,7 @@ def test_a_turn_that_waits_has_the_daemon_started_as_soon_as_it_may_be(
     monkeypatch.setattr(capturing, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(background, "start_daemon", lambda home, _: started.append(home))
     event = events.Event("claude", events.ANSWERED, {"session_id": "s"}, {})
-    capturing.capture_patiently(event, str(alone), environment)
+    capturing.patiently(lambda patience: capturing.capture(event, str(alone), patience), str(alone), environment)
     assert next(answers, "heard") == "heard"
     assert started == [str(alone)] * starts
 

@@ -86,7 +86,7 @@ def markers(text: str) -> tuple[Marker, ...]:
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("the text must be a text", "give a string: what an agent has said", "text")
     found: dict[str, Marker] = {}
-    for line in _open_lines(clean(text)):
+    for line in open_lines(clean(text)):
         for one in _from_line(line):
             key = " ".join(one.content.casefold().split())
             if key not in found or one.confidence > found[key].confidence:
@@ -101,8 +101,8 @@ def is_marked(text: str) -> bool:
     return any(_MARKER.match(line, _start(line)) for line in text.splitlines())
 
 
-def _open_lines(text: str) -> Iterator[str]:
-    """The lines that are the agent's own words: outside code fences and outside what we rendered."""
+def open_lines(text: str) -> Iterator[str]:
+    """The lines that are the speaker's own words: outside code fences and outside what we rendered."""
     code_fence = ""
     own_section = own_fence = False
     for line in text.splitlines():

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 
-from recollect.doors.hook import asking, background, conversation, events, transcript
+from recollect.doors.hook import asking, background, conversation, events, keeping, transcript
 from recollect.doors.hook.deadline import Deadline
-from recollect.doors.hook.project import project_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Mapping
 
 PATIENCE_SECONDS = 45.0
 ONE_TRY_SECONDS = 10.0
@@ -33,7 +31,7 @@ def capture(event: events.Event, home: str, deadline: Deadline) -> int:
     fresh = [turn for turn, digest in zip(turns, digests) if digest not in state.heard]
     try:
         if fresh:
-            _send(home, _request(event, transcript.joined(fresh)), deadline)
+            keeping.keep(event, home, transcript.joined(fresh), "agent", deadline)
     except asking.Refused:
         # It will be refused the next time as well.
         pass
@@ -42,8 +40,8 @@ def capture(event: events.Event, home: str, deadline: Deadline) -> int:
     return len(fresh)
 
 
-def capture_patiently(event: events.Event, home: str, environment: Mapping[str, str]) -> None:
-    """In the background: wait for the daemon to come up, then capture.
+def patiently(work: Callable[[Deadline], object], home: str, environment: Mapping[str, str]) -> None:
+    """In the background: wait for the daemon to come up, then do what is to be done.
 
     One that died soon after its start is not started again at once. This may be the last turn of the session, so
     nobody else may do it later.
@@ -51,7 +49,9 @@ def capture_patiently(event: events.Event, home: str, environment: Mapping[str, 
     whole = Deadline(PATIENCE_SECONDS)
     while whole.left():
         try:
-            capture(event, home, Deadline(ONE_TRY_SECONDS))
+            work(Deadline(ONE_TRY_SECONDS))
+            return
+        except asking.Refused:
             return
         except asking.NotRunning:
             if background.may_start(environment):
@@ -67,19 +67,6 @@ def context_gone(event: events.Event, home: str) -> None:
     if state.shown:
         state.shown = []
         state.save()
-
-
-def _send(home: str, request: dict[str, Any], deadline: Deadline) -> None:
-    """A folder can bear a name that no project may have (a line break, a key): what was said there is kept without."""
-    try:
-        asking.ask(home, "/v1/capture", request, deadline)
-    except asking.Refused:
-        asking.ask(home, "/v1/capture", {**request, "scope": {}}, deadline)
-
-
-def _request(event: events.Event, text: str) -> dict[str, Any]:
-    scope = {"session": event.session, "project": project_of(event.cwd)}
-    return {"text": text, "scope": {name: value for name, value in scope.items() if value}, "source": event.source}
 
 
 def _digest(text: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ASKED_BY_NAME = "@recollect"
 MOST_PROMPT_CHARACTERS = 8192
 MOST_OUTPUT_CHARACTERS = 9500
+KEPT = "What the user asks to remember in this prompt is stored already (recollect): it needs no tool."
 START_LIMIT = 6
 START_PROFILE = "two-stage"
 START_OPTIONS = {"render.kind": "fenced", "legs.recent.embedded": False}
@@ -41,12 +42,13 @@ def _both_ends(prompt: str) -> str:
 class Injection:
     """What to show, and who is to be told that it was shown."""
 
-    __slots__ = ("event", "home", "only_project", "state")
+    __slots__ = ("event", "home", "kept", "only_project", "state")
 
     def __init__(self, event: events.Event, home: str, only_project: bool = False) -> None:
         self.event = event
         self.home = home
         self.only_project = only_project
+        self.kept = False
         self.state = conversation.Conversation(home, event.session)
         if event.context_is_gone:
             self.state.shown = []
@@ -54,6 +56,11 @@ class Injection:
     @property
     def asked_by_name(self) -> bool:
         return ASKED_BY_NAME in self.event.prompt.lower()
+
+    @property
+    def prompt(self) -> str:
+        """As much of the prompt as the daemon is told."""
+        return _both_ends(self.event.prompt)
 
     @property
     def needless(self) -> bool:
@@ -109,25 +116,34 @@ class Injection:
         found = places.read_document(path, asking.LONGEST_ANSWER)
         return _block().lines_of(as_text(found.get("text")))
 
+    def keep(self, ids: list[str]) -> None:
+        """These stand in the prompt itself: they need not be shown, and nobody need store them."""
+        self.kept = bool(ids)
+        self.state.show(ids)
+
     def output(self, lines: list[str]) -> str:
         """The agent's own form of the block with what it has not seen, and a note of it for the next time."""
-        if not lines and not self.event.context_is_gone:
+        if not lines and not self.kept and not self.event.context_is_gone:
             return events.rendered(self.event.agent, self.event.kind, "")
         block = _block()
         seen = () if self.asked_by_name else frozenset(self.state.shown)
-        kept = block.unseen(lines, seen)
-        text = events.rendered(self.event.agent, self.event.kind, block.fenced(kept))
-        while kept and len(text) > MOST_OUTPUT_CHARACTERS:
-            kept.pop()
-            text = events.rendered(self.event.agent, self.event.kind, block.fenced(kept))
-        self.state.show(map(block.id_of, kept))
-        if kept or self.event.context_is_gone:
+        shown = block.unseen(lines, seen)
+        text = self._rendered(shown)
+        while shown and len(text) > MOST_OUTPUT_CHARACTERS:
+            shown.pop()
+            text = self._rendered(shown)
+        self.state.show(map(block.id_of, shown))
+        if shown or self.kept or self.event.context_is_gone:
             self.state.save()
         return text
 
+    def _rendered(self, lines: list[str]) -> str:
+        parts = [_block().fenced(lines), KEPT if self.kept else ""]
+        return events.rendered(self.event.agent, self.event.kind, "\n".join(filter(None, parts)))
+
     def _prompt_request(self) -> dict[str, Any]:
         request: dict[str, Any] = {
-            "prompt": _both_ends(self.event.prompt),
+            "prompt": self.prompt,
             "session_id": self.event.session,
             "cwd": self.event.cwd[:4096],
             "force": self.asked_by_name,

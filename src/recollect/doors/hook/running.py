@@ -96,6 +96,8 @@ def _inject(
     if injection.needless:
         debug("nothing to ask for")
         return events.rendered(event.agent, event.kind, "")
+    if event.kind == events.PROMPT:
+        _heed(injection, environment, deadline, debug)
     try:
         lines = injection.lines(deadline)
         debug(f"the daemon gave {len(lines)} memories")
@@ -109,6 +111,31 @@ def _inject(
         injection.owe()
         lines = injection.last_recollection()
     return injection.output(lines)
+
+
+def _heed(
+    injection: Injection, environment: Mapping[str, str], deadline: Deadline, debug: Callable[[str], None]
+) -> None:
+    """First of all, what the prompt asks to be remembered: where the daemon does not answer, it is waited for."""
+    from recollect.doors.hook import keeping
+
+    event, home, text = injection.event, injection.home, injection.prompt
+    if not keeping.may_ask(text):
+        return
+    try:
+        injection.keep(keeping.keep(event, home, text, "user", deadline))
+    except asking.Refused as reason:
+        debug(f"not remembered: {reason}")
+    except (asking.NotRunning, asking.NoAnswer) as reason:
+        from recollect.doors.hook import background, capturing
+
+        debug(f"not remembered yet: {type(reason).__name__} {reason}")
+        if os.name == "posix" and background.may_start(environment):
+            background.detached(
+                lambda: capturing.patiently(
+                    lambda patience: keeping.keep(event, home, text, "user", patience), home, environment
+                )
+            )
 
 
 def _capture(
@@ -127,7 +154,11 @@ def _capture(
         if isinstance(reason, asking.NotRunning):
             _start(home, environment, debug)
         if os.name == "posix" and background.may_start(environment):
-            background.detached(lambda: capturing.capture_patiently(event, home, environment))
+            background.detached(
+                lambda: capturing.patiently(
+                    lambda patience: capturing.capture(event, home, patience), home, environment
+                )
+            )
     if event.context_is_gone:
         capturing.context_gone(event, home)
     if event.kind == events.END:

@@ -117,9 +117,10 @@ class MemoryPatch(Shape):
 
 
 class CaptureRequest(Shape):
-    """An agent's output; what it marks ([MEMORY] lines, "Decision: …") is remembered."""
+    """What was said; what an agent marks ([MEMORY] lines, "Decision: …") or a user asks for is remembered."""
 
     text: str = Field(max_length=4 * 2**20)
+    said_by: Literal["agent", "user"] = "agent"
     scope: ScopeShape = ScopeShape()
     source: str = Field(default="http", max_length=1024)
 

@@ -77,9 +77,16 @@ log or a source file in it, both ends are read, the words are searched for that 
 coding prompts get is measured in [decision 12](decisions/0012-abstention.md).
 
 **Listening.** From the agent's own words, `[MEMORY]` lines and phrasings such as "Decision: …" or "The fix was …"
-become memories. User prompts, tools, side conversations, code blocks and what recollect itself had shown are not
+become memories. Tools, side conversations, code blocks and what recollect itself had shown are not
 listened to. Of a transcript at most the last {tail} MiB are read, from where the last hook stopped, each turn once.
 Nothing is printed that would make the agent go on.
+
+**Heeding.** Of your own prompts only what you ask for becomes a memory, in your words and at once: "remember that we
+deploy on Tuesdays", "don't forget that …", "note to self: …", "for future reference, …", "from now on, …", "merk dir:
+…", in the first or last paragraph of a prompt, of a long one only at its very beginning (the rest is mostly pasted, and
+what others write is no wish of yours), never in code and quotes. Bullets behind "remember:" are a memory each.
+The agent is told that it is stored. Questions ("do you remember …?") and orders for now ("remember to …") are no such
+wish. What you had made recollect forget comes back that way; if no daemon runs yet, the wish waits for it.
 
 **Project and session.** The project is the name of the Git repository of the agent's folder (all its worktrees are one
 project), else the name of the folder; your home folder is no project. What is heard is stored under project and
@@ -132,7 +139,7 @@ def page() -> str:
     """The whole page as Markdown."""
     moments = {
         events.START: "speaks",
-        events.PROMPT: "speaks",
+        events.PROMPT: "heeds what you ask to remember, and speaks",
         events.ANSWERED: "listens",
         events.COMPACTING: "listens; what was shown may be shown again",
         events.END: "listens",

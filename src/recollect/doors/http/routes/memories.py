@@ -83,9 +83,12 @@ async def remember_batch(call: AtDoor, body: BatchRequest, idempotency_key: Idem
 
 @route(router, "POST", "/v1/capture", {200: ReceiptsAnswer})
 async def capture(call: AtDoor, body: CaptureRequest) -> Response:
-    """Remember what an agent's output marks: `[MEMORY]` lines and phrasings such as "Decision: …"."""
+    """Remember what an agent's output marks (`[MEMORY]` lines, "Decision: …"), or what a user's prompt asks for
+    ("remember that …")."""
     scope = body.scope.scope()
-    receipts = await call.run(lambda: call.engine.capture(body.text, scope=scope, source=body.source))
+    receipts = await call.run(
+        lambda: call.engine.capture(body.text, scope=scope, source=body.source, said_by=body.said_by)
+    )
     _announce(call, receipts)
     return reply({"receipts": [wire.receipt_to_dict(one) for one in receipts]})
 
