@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import stat
 import subprocess
 import sys
@@ -246,6 +247,71 @@ def test_unknown_agents_are_told_the_known_ones(user: Path, process: Run) -> Non
     done = process("install", "emacs")
     assert done.returncode == 2 and b"claude-code, codex, gemini, cursor" in done.stderr
     assert process("install", "claude", "--dry-run").returncode == 0
+
+
+def test_without_a_name_every_agent_that_is_there_gets_its_files(
+    user: Path, process: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    nobody = process("install")
+    assert nobody.returncode == 1 and b"claude-code, codex, gemini, cursor" in nobody.stderr and not contents(user)
+    (user / ".codex").mkdir()
+    (programs / "gemini").write_text("#!/bin/sh\n")
+    (programs / "gemini").chmod(0o755)
+    told = json.loads(process("install", "--json", "--dry-run").stdout)
+    assert [one["agent"] for one in told["agents"]] == ["codex", "gemini"] and told["dry_run"] is True
+    assert not contents(user)
+    done = process("install")
+    assert done.returncode == 0 and b"trust them" in done.stderr
+    assert set(contents(user)) == {*FILES["codex"], *FILES["gemini"]}
+    assert {line.partition(":")[0] for line in process("install").stdout.decode().splitlines()} == {"unchanged"}
+
+
+def test_one_malformed_file_keeps_every_agent_as_it_is(
+    user: Path, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    for name in (".claude", ".gemini"):
+        (user / name).mkdir()
+    (user / ".gemini" / "settings.json").write_text("{,")
+    done = process("install")
+    assert done.returncode != 0 and b"settings.json" in done.stderr
+    assert set(contents(user)) == {".gemini/settings.json"}
+
+
+def test_a_model_that_cannot_be_fetched_keeps_nobody_from_installing(
+    user: Path, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    for name, value in (("PIP_CONFIG_FILE", os.devnull), ("PIP_NO_INDEX", "1"), ("RECOLLECT_EMBEDDER", "default")):
+        monkeypatch.setenv(name, value)
+    done = process("install", "claude-code", "--fetch")
+    assert done.returncode == 0 and "created" in done.stdout.decode()
+    assert "arctic-embed-s" in done.stderr.decode() and "is here" not in done.stderr.decode()
+    told = process("install", "claude-code", "--no-fetch").stderr.decode()
+    assert "arctic-embed-s" not in told and "`recollect models fetch`" in told
+
+
+def test_at_a_terminal_install_asks_before_it_fetches(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "default")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "recollect", "install", "claude-code"]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as asking:
+        os.close(theirs)
+        told = b""
+        while b"[Y/n]" not in told:
+            told += os.read(ours, 1024)
+        os.write(ours, b"n\n")
+        assert asking.stdout is not None
+        asking.stdout.read()
+        assert asking.wait(60) == 0
+    while b"models fetch" not in told:
+        told += os.read(ours, 1024)
+    os.close(ours)
+    assert b"26 MB" in told and (user / ".claude" / "settings.json").exists()
 
 
 def test_a_failed_write_leaves_the_old_file(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

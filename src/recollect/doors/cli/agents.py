@@ -5,21 +5,30 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recollect import extras
-from recollect.domain.errors import RecollectError
-from recollect.doors.cli import daemons
+from recollect.domain.errors import NotFound, RecollectError
+from recollect.doors.cli import daemons, models
 from recollect.doors.cli.session import Session, current
 
 if TYPE_CHECKING:
     from recollect.doors.install.changing import Change
 
+FETCH_NOW = "Fetch the embedder now (26 MB, once), so that memories are found by meaning, too?"
+
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="claude-code, codex, gemini or cursor.")]
 Project = Annotated[
     bool, typer.Option("--project/--user", help="Change this project's files, or the user's own for all projects.")
+]
+OneOrAll = Annotated[
+    str | None,
+    typer.Argument(metavar="[AGENT]", help="claude-code, codex, gemini or cursor. Default: all that are found here."),
+]
+Fetch = Annotated[
+    bool | None, typer.Option("--fetch/--no-fetch", help="Fetch the embedder as well, or not. Default: ask.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")]
 OnlyProject = Annotated[
@@ -34,7 +43,8 @@ def register(app: typer.Typer) -> None:
     app.command(
         "install",
         rich_help_panel="Doors",
-        epilog="Examples: recollect install claude-code --dry-run · recollect install codex --project",
+        epilog="Examples: recollect install · recollect install claude-code --dry-run · "
+        "recollect install codex --project",
     )(install)
     app.command("uninstall", rich_help_panel="Doors", epilog="Example: recollect uninstall claude-code")(uninstall)
 
@@ -60,29 +70,45 @@ def hook(
 
 def install(
     ctx: typer.Context,
-    agent: Agent,
+    agent: OneOrAll = None,
     project: Project = False,
     dry_run: DryRun = False,
     only_project: OnlyProject = False,
+    fetch: Fetch = None,
 ) -> None:
-    """Write the hooks and the MCP server into an agent's configuration, and show what changed.
+    """Write the hooks and the MCP server into the configuration of an agent, or of all, and show what changed.
 
-    What is there already stays as it is, to the character. Running it again changes nothing.
+    What is there already stays as it is, to the character. Running it again changes nothing. Where the model that finds
+    memories by meaning is missing, it is fetched if you agree (26 MB, once).
     """
     from recollect.doors.install import changing, entries, places
 
-    name = places.agent_of(agent)
-    found = places.targets(
-        name,
-        entries.own_command(),
-        project=_project_folder() if project else None,
-        environment=os.environ,
-        only_project=only_project,
-    )
-    changes = changing.plan_install(found)
+    names = [places.agent_of(agent)] if agent else places.present(os.environ)
+    if not names:
+        raise NotFound("no coding agent was found here", f"name one of {', '.join(places.AGENTS)}")
+    command, folder = entries.own_command(), _project_folder() if project else None
+    # All are worked out before the first file is touched.
+    plans = {
+        name: changing.plan_install(
+            places.targets(name, command, project=folder, environment=os.environ, only_project=only_project)
+        )
+        for name in names
+    }
+    for changes in plans.values():
+        if not dry_run:
+            changing.apply(changes, installing=True)
+    run = current(ctx)
+    if run.json:
+        told = [_told(name, changes, dry_run) for name, changes in plans.items()]
+        run.emit(told[0] if agent else {"agents": told, "dry_run": dry_run})
+    else:
+        for changes in plans.values():
+            _show(run, changes, dry_run)
     if not dry_run:
-        changing.apply(changes, installing=True)
-    _report(current(ctx), name, changes, dry_run, places.NOTES.get(name, ""))
+        changed = [name for name, changes in plans.items() if any(one.action != "unchanged" for one in changes)]
+        for one in filter(None, (*map(places.NOTES.get, changed), _missing_parts(), _told_of_store(run))):
+            run.note(one)
+        _offer_model(run, fetch)
 
 
 def uninstall(ctx: typer.Context, agent: Agent, project: Project = False, dry_run: DryRun = False) -> None:
@@ -97,19 +123,24 @@ def uninstall(ctx: typer.Context, agent: Agent, project: Project = False, dry_ru
     if not dry_run:
         changing.apply(changes, installing=False)
     run = current(ctx)
-    _report(run, name, changes, dry_run, None)
+    if run.json:
+        run.emit(_told(name, changes, dry_run))
+    else:
+        _show(run, changes, dry_run)
     if not dry_run:
         with suppress(RecollectError):  # nobody needs good settings to be rid of us
             daemons.note_running(run)
 
 
-def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note: str | None) -> None:
-    if run.json:
-        files = [
-            {"path": str(one.path), "action": one.action, "diff": one.diff(), "taken": one.is_taken} for one in changes
-        ]
-        run.emit({"agent": agent, "dry_run": dry_run, "files": files})
-        return
+def _told(agent: str, changes: list[Change], dry_run: bool) -> dict[str, Any]:
+    """What was changed, as a document."""
+    files = [
+        {"path": str(one.path), "action": one.action, "diff": one.diff(), "taken": one.is_taken} for one in changes
+    ]
+    return {"agent": agent, "dry_run": dry_run, "files": files}
+
+
+def _show(run: Session, changes: list[Change], dry_run: bool) -> None:
     changed = [one for one in changes if one.action != "unchanged"]
     for one in changed:
         run.say(one.diff().rstrip("\n"))
@@ -118,13 +149,18 @@ def _report(run: Session, agent: str, changes: list[Change], dry_run: bool, note
     for one in changes:
         if one.is_taken:
             run.note(f"{one.path} has another server called recollect: this one was not put in; rename that one first")
-    if note is not None and not dry_run:
-        for one in filter(None, (note if changed else "", _missing_parts(), _told_of_store(run))):
-            run.note(one)
-        try:
-            run.note_missing_model()
-        except RecollectError as error:
-            run.note(f"{error.message}: {error.hint}")
+
+
+def _offer_model(run: Session, fetch: bool | None) -> None:
+    """Whatever comes of it, the agent's files are written."""
+    try:
+        if run.lacks_model and (run.agrees(FETCH_NOW) if fetch is None else fetch):
+            models.fetch_default(run)
+            run.note("the embedder is here: memories are found by meaning, too")
+            daemons.note_outdated(run)
+        run.note_missing_model()
+    except RecollectError as error:
+        run.note(f"{error.message}: {error.hint}")
 
 
 def _missing_parts() -> str:

@@ -110,13 +110,13 @@ def fetch(
     ] = None,
 ) -> None:
     """Get a model's files once, check them by hash; afterwards everything works offline."""
-    from recollect.encoders.catalogue import EMBEDDER_CHAIN, find_model
+    from recollect.encoders.catalogue import find_model
 
     run = current(ctx)
     if names:
         got = [_fetch_one(run, find_model(name)) for name in names]
     else:
-        got = [_first_of(run, EMBEDDER_CHAIN)]
+        got = [fetch_default(run)]
     if run.json:
         run.emit({"models": got})
         return
@@ -127,10 +127,12 @@ def fetch(
     daemons.note_outdated(run)
 
 
-def _first_of(run: Session, chain: tuple[CatalogueModel, ...]) -> dict[str, str]:
-    """The first model of the chain that can be had: an upload that vanished leaves the next one."""
+def fetch_default(run: Session) -> dict[str, str]:
+    """The default embedder, or the first of its fallbacks that can be had: uploads vanish."""
+    from recollect.encoders.catalogue import EMBEDDER_CHAIN
+
     failures: list[ModelUnavailable] = []
-    for model in chain:
+    for model in EMBEDDER_CHAIN:
         try:
             return _fetch_one(run, model)
         except ModelUnavailable as error:

@@ -201,13 +201,30 @@ class Session:
 
     def note_missing_model(self) -> None:
         """How to get the default model, where it is wanted and missing."""
-        if self.settings.embedder == "default" and not self._told_of_model:
+        if not self._told_of_model and self.lacks_model:
             self._told_of_model = True
-            from recollect.encoders.catalogue import EMBEDDER_CHAIN
-            from recollect.encoders.fetch import is_installed
+            self.note("no model yet: recall works by words alone; `recollect models fetch` adds meaning")
 
-            if not any(is_installed(self.settings.models, model) for model in EMBEDDER_CHAIN):
-                self.note("no model yet: recall works by words alone; `recollect models fetch` adds meaning")
+    @property
+    def lacks_model(self) -> bool:
+        """Whether the default model is wanted, and neither it nor a fallback is here."""
+        if self.settings.embedder != "default":
+            return False
+        from recollect.encoders.catalogue import EMBEDDER_CHAIN
+        from recollect.encoders.fetch import is_installed
+
+        return not any(is_installed(self.settings.models, model) for model in EMBEDDER_CHAIN)
+
+    def agrees(self, question: str) -> bool:
+        """What somebody at a terminal answers, yes unless they say no; nobody is asked in a script."""
+        if self.quiet or self.json or not (sys.stdin and sys.stdin.isatty() and self.err.is_terminal):
+            return False
+        import typer
+
+        try:
+            return typer.confirm(question, default=True, err=True)
+        except typer.Abort:
+            return False
 
     @contextmanager
     def progress(self, title: str, *, in_bytes: bool = False) -> Generator[Advance]:

@@ -127,15 +127,8 @@ def _heed(
     except asking.Refused as reason:
         debug(f"not remembered: {reason}")
     except (asking.NotRunning, asking.NoAnswer) as reason:
-        from recollect.doors.hook import background, capturing
-
         debug(f"not remembered yet: {type(reason).__name__} {reason}")
-        if os.name == "posix" and background.may_start(environment):
-            background.detached(
-                lambda: capturing.patiently(
-                    lambda patience: keeping.keep(event, home, text, "user", patience), home, environment
-                )
-            )
+        _later(lambda patience: keeping.keep(event, home, text, "user", patience), home, environment)
 
 
 def _capture(
@@ -145,7 +138,7 @@ def _capture(
     deadline: Deadline,
     debug: Callable[[str], None],
 ) -> None:
-    from recollect.doors.hook import background, capturing, conversation
+    from recollect.doors.hook import capturing, conversation
 
     try:
         debug(f"{capturing.capture(event, home, deadline)} new turns heard")
@@ -153,16 +146,19 @@ def _capture(
         debug(f"not captured yet: {type(reason).__name__} {reason}")
         if isinstance(reason, asking.NotRunning):
             _start(home, environment, debug)
-        if os.name == "posix" and background.may_start(environment):
-            background.detached(
-                lambda: capturing.patiently(
-                    lambda patience: capturing.capture(event, home, patience), home, environment
-                )
-            )
+        _later(lambda patience: capturing.capture(event, home, patience), home, environment)
     if event.context_is_gone:
         capturing.context_gone(event, home)
     if event.kind == events.END:
         conversation.prune(home)
+
+
+def _later(work: Callable[[Deadline], object], home: str, environment: Mapping[str, str]) -> None:
+    """In the background, as soon as a daemon is up."""
+    from recollect.doors.hook import background, capturing
+
+    if os.name == "posix" and background.may_start(environment):
+        background.detached(lambda: capturing.patiently(work, home, environment))
 
 
 def _start(home: str, environment: Mapping[str, str], debug: Callable[[str], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from recollect.doors.hook import events
 from recollect.doors.install import entries, tomltext
 
 AGENTS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini", "cursor": "cursor"}
+PROGRAMS = {"claude": ("claude",), "codex": ("codex",), "gemini": ("gemini",), "cursor": ("cursor", "cursor-agent")}
 NOTES: Mapping[str, str] = {
     "claude": "Start a new session of Claude Code; /hooks and /mcp in it show what was put in.",
     "codex": "Codex asks once whether it may run these hooks: open /hooks in it and trust them.",
@@ -38,6 +40,17 @@ def agent_of(name: str) -> str:
     if agent is None:
         raise InvalidInput(f"there is no agent {name!r}", f"choose {', '.join(AGENTS)}", "agent")
     return agent
+
+
+def present(environment: Mapping[str, str]) -> list[str]:
+    """The agents that this user has: their folder is there, or their program."""
+    path = environment.get("PATH")
+    return [
+        agent
+        for agent in AGENTS.values()
+        if _files(agent, None, environment)[0].parent.is_dir()
+        or any(shutil.which(program, path=path) for program in PROGRAMS[agent])
+    ]
 
 
 def targets(

@@ -41,16 +41,17 @@ INTRODUCTION = """\
 
 This page is generated from the program (`make docs`).
 
-    recollect install claude-code        # or codex, gemini, cursor
+    recollect install                    # every agent that is found here; or claude-code, codex, gemini, cursor
 
-writes two things into the agent's own configuration: **hooks**, so that what is remembered arrives with the prompt it
+writes two things into an agent's own configuration: **hooks**, so that what is remembered arrives with the prompt it
 matters for, and the **MCP server**, so that the agent can search and write by itself. It shows a diff; `--dry-run` only
 shows it. Everything that was there stays, to the character; running it again changes nothing; `recollect uninstall`
 takes out exactly what was put in. A file that cannot be read as what it should be is named and left alone. The old file
 is kept beside the new one (`{backup}`) until uninstall.
 
 `--user` (the default) is for all your projects; `--project` changes the files of the repository you are in. They then
-hold the path of this machine's `recollect`, so keep them out of version control.
+hold the path of this machine's `recollect`, so keep them out of version control. At a terminal it asks whether to fetch
+the embedder, if there is none (`--fetch`, `--no-fetch`).
 
 The hooks need the daemon and the MCP server: `pip install '.[server,mcp]'` in the checkout.
 
