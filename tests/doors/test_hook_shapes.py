@@ -18,7 +18,18 @@ from hypothesis import strategies as st
 from recollect import recollection
 from recollect import settings as configuration
 from recollect.doors.cli import serving
-from recollect.doors.hook import asking, background, block, conversation, deadline, events, home, project, transcript
+from recollect.doors.hook import (
+    asking,
+    background,
+    block,
+    conversation,
+    deadline,
+    events,
+    home,
+    keeping,
+    project,
+    transcript,
+)
 from recollect.doors.hook.running import Call
 from recollect.doors.http import daemon, token
 from recollect.stages import rendering
@@ -537,6 +548,16 @@ def test_every_agents_way_to_nest_words_is_known(tmp_path: Path, record: dict[st
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps(record) + "\n")
     assert transcript.new_turns(str(path), 0)[0] == ["said"]
+
+
+def test_a_daemon_of_an_older_version_goes_on_hearing_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses fields that it does not know, and what is refused is not sent again."""
+    asked: list[Any] = []
+    monkeypatch.setattr(asking, "ask", lambda _home, _path, document, _deadline: asked.append(document) or {})
+    event = events.Event("claude", events.ANSWERED, {"session_id": "s", "cwd": str(tmp_path)}, {})
+    for said_by in ("agent", "user"):
+        assert keeping.keep(event, str(tmp_path), "words", said_by, deadline.Deadline(1.0)) == []
+    assert asked[0].keys() == {"text", "scope", "source"} and asked[1]["said_by"] == "user"
 
 
 def test_reading_goes_on_where_it_stopped_and_waits_for_unfinished_lines(tmp_path: Path) -> None:

@@ -38,9 +38,6 @@ def keep(event: events.Event, home: str, text: str, said_by: str, deadline: Dead
 
 def _request(event: events.Event, text: str, said_by: str) -> dict[str, Any]:
     scope = {"session": event.session, "project": project_of(event.cwd)}
-    return {
-        "text": text,
-        "said_by": said_by,
-        "scope": {name: value for name, value in scope.items() if value},
-        "source": event.source,
-    }
+    request = {"text": text, "scope": {name: value for name, value in scope.items() if value}, "source": event.source}
+    # A daemon that was started by an older version knows of agents only, and refuses what it does not know.
+    return request if said_by == "agent" else {**request, "said_by": said_by}
