@@ -267,6 +267,11 @@ def test_without_a_name_every_agent_that_is_there_gets_its_files(
     assert done.returncode == 0 and b"trust them" in done.stderr
     assert set(contents(user)) == {*FILES["codex"], *FILES["gemini"]}
     assert {line.partition(":")[0] for line in process("install").stdout.decode().splitlines()} == {"unchanged"}
+    assert b"+++ /dev/null" in process("uninstall", "--dry-run").stdout and contents(user)
+    told = json.loads(process("uninstall", "--json").stdout)
+    assert [one["agent"] for one in told["agents"]] == ["codex", "gemini"] and not contents(user)
+    again = process("uninstall")
+    assert (again.returncode, again.stdout) == (0, b"") and b"nothing of ours" in again.stderr
 
 
 def test_one_malformed_file_keeps_every_agent_as_it_is(

@@ -98,9 +98,9 @@ with recollect.open(path, embedder="none", background=False) as memory:
 
 def after_a_fork(path: Path, asked: str, *, closed: bool = False) -> list[str]:
     """How a child fared with the store it asked for, and what the parent's holds in the end."""
-    given = [str(path), asked, str(closed)]
-    # In a process of its own, where no other test has left a store open.
-    ended = subprocess.run([sys.executable, "-c", AFTER_A_FORK, *given], capture_output=True, text=True, timeout=60)
+    # In a process of its own, where no other test has left a store open; Python warns of forks beside threads.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", AFTER_A_FORK, str(path), asked, str(closed)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert not ended.stderr
     return ended.stdout.splitlines()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,16 +17,22 @@ from recollect.doors.cli.session import Session, current
 
 if TYPE_CHECKING:
     from recollect.doors.install.changing import Change
+    from recollect.doors.install.places import Target
+
+    Plans = dict[str, list[Change]]
 
 FETCH_NOW = "Fetch the embedder now (26 MB, once), so that memories are found by meaning, too?"
 
-Agent = Annotated[str, typer.Argument(metavar="AGENT", help="claude-code, codex, gemini or cursor.")]
 Project = Annotated[
     bool, typer.Option("--project/--user", help="Change this project's files, or the user's own for all projects.")
 ]
-OneOrAll = Annotated[
+Agent = Annotated[
     str | None,
     typer.Argument(metavar="[AGENT]", help="claude-code, codex, gemini or cursor. Default: all that are found here."),
+]
+Uninstalled = Annotated[
+    str | None,
+    typer.Argument(metavar="[AGENT]", help="claude-code, codex, gemini or cursor. Default: all that have it."),
 ]
 Fetch = Annotated[
     bool | None, typer.Option("--fetch/--no-fetch", help="Fetch the embedder as well, or not. Default: ask.")
@@ -46,7 +53,9 @@ def register(app: typer.Typer) -> None:
         epilog="Examples: recollect install · recollect install claude-code --dry-run · "
         "recollect install codex --project",
     )(install)
-    app.command("uninstall", rich_help_panel="Doors", epilog="Example: recollect uninstall claude-code")(uninstall)
+    app.command(
+        "uninstall", rich_help_panel="Doors", epilog="Examples: recollect uninstall · recollect uninstall claude-code"
+    )(uninstall)
 
 
 def hook(
@@ -70,7 +79,7 @@ def hook(
 
 def install(
     ctx: typer.Context,
-    agent: OneOrAll = None,
+    agent: Agent = None,
     project: Project = False,
     dry_run: DryRun = False,
     only_project: OnlyProject = False,
@@ -81,55 +90,73 @@ def install(
     What is there already stays as it is, to the character. Running it again changes nothing. Where the model that finds
     memories by meaning is missing, it is fetched if you agree (26 MB, once).
     """
-    from recollect.doors.install import changing, entries, places
+    from recollect.doors.install import changing, places
 
     names = [places.agent_of(agent)] if agent else places.present(os.environ)
     if not names:
         raise NotFound("no coding agent was found here", f"name one of {', '.join(places.AGENTS)}")
-    command, folder = entries.own_command(), _project_folder() if project else None
-    # All are worked out before the first file is touched.
-    plans = {
-        name: changing.plan_install(
-            places.targets(name, command, project=folder, environment=os.environ, only_project=only_project)
-        )
-        for name in names
-    }
-    for changes in plans.values():
-        if not dry_run:
-            changing.apply(changes, installing=True)
     run = current(ctx)
-    if run.json:
-        told = [_told(name, changes, dry_run) for name, changes in plans.items()]
-        run.emit(told[0] if agent else {"agents": told, "dry_run": dry_run})
-    else:
-        for changes in plans.values():
-            _show(run, changes, dry_run)
+    plans = _planned(names, changing.plan_install, project, only_project)
     if not dry_run:
-        changed = [name for name, changes in plans.items() if any(one.action != "unchanged" for one in changes)]
-        for one in filter(None, (*map(places.NOTES.get, changed), _missing_parts(), _told_of_store(run))):
+        _apply(plans, installing=True)
+    _report(run, plans, dry_run, is_one=agent is not None)
+    if not dry_run:
+        notes = [places.NOTES.get(name) for name in _changed(plans)]
+        for one in filter(None, (*notes, _missing_parts(), _told_of_store(run))):
             run.note(one)
         _offer_model(run, fetch)
 
 
-def uninstall(ctx: typer.Context, agent: Agent, project: Project = False, dry_run: DryRun = False) -> None:
-    """Take out of an agent's configuration exactly what install wrote, and show what changed."""
-    from recollect.doors.install import changing, entries, places
+def uninstall(ctx: typer.Context, agent: Uninstalled = None, project: Project = False, dry_run: DryRun = False) -> None:
+    """Take out of the configuration of an agent, or of all, exactly what install wrote, and show what changed."""
+    from recollect.doors.install import changing, places
 
-    name = places.agent_of(agent)
-    found = places.targets(
-        name, entries.own_command(), project=_project_folder() if project else None, environment=os.environ
-    )
-    changes = changing.plan_uninstall(found)
-    if not dry_run:
-        changing.apply(changes, installing=False)
     run = current(ctx)
-    if run.json:
-        run.emit(_told(name, changes, dry_run))
-    else:
-        _show(run, changes, dry_run)
+    names = [places.agent_of(agent)] if agent else list(places.AGENTS.values())
+    plans = _planned(names, changing.plan_uninstall, project)
+    if not dry_run:
+        _apply(plans, installing=False)
+    if agent is None:
+        plans = _changed(plans)
+    _report(run, plans, dry_run, is_one=agent is not None)
+    if not plans:
+        run.note("nothing of ours was found in any agent's configuration")
     if not dry_run:
         with suppress(RecollectError):  # nobody needs good settings to be rid of us
             daemons.note_running(run)
+
+
+def _planned(
+    names: Iterable[str], plan: Callable[[list[Target]], list[Change]], project: bool, only_project: bool = False
+) -> Plans:
+    """What would change, by agent: all of it is worked out before the first file is touched."""
+    from recollect.doors.install import entries, places
+
+    command, folder = entries.own_command(), _project_folder() if project else None
+    return {
+        name: plan(places.targets(name, command, project=folder, environment=os.environ, only_project=only_project))
+        for name in names
+    }
+
+
+def _apply(plans: Plans, *, installing: bool) -> None:
+    from recollect.doors.install import changing
+
+    for changes in plans.values():
+        changing.apply(changes, installing=installing)
+
+
+def _changed(plans: Plans) -> Plans:
+    return {name: each for name, each in plans.items() if any(one.action != "unchanged" for one in each)}
+
+
+def _report(run: Session, plans: Plans, dry_run: bool, *, is_one: bool) -> None:
+    if run.json:
+        told = [_told(name, changes, dry_run) for name, changes in plans.items()]
+        run.emit(told[0] if is_one else {"agents": told, "dry_run": dry_run})
+        return
+    for changes in plans.values():
+        _show(run, changes, dry_run)
 
 
 def _told(agent: str, changes: list[Change], dry_run: bool) -> dict[str, Any]:
