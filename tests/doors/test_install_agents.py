@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import stat
 import subprocess
 import sys
@@ -301,6 +300,8 @@ def test_a_model_that_cannot_be_fetched_keeps_nobody_from_installing(
 
 
 def test_at_a_terminal_install_asks_before_it_fetches(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pty  # there is none on Windows
+
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "default")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "recollect", "install", "claude-code"]

@@ -21,7 +21,9 @@ MAX_CHARACTERS = 2_000
 TYPED_CHARACTERS = 1_000
 """A longer prompt is mostly pasted."""
 
-_BEFORE = r"(?:(?:ok(?:ay)?|also|and|but|so|well|hey|btw|by the way|please|pls|und|bitte|übrigens)\b[,:]?\s+)*"
+_FILLERS = "ok|okay|also|and|but|so|well|hey|btw|by the way|please|pls|und|bitte|übrigens|claude|codex|gemini|cursor"
+# Never given back: a word before a comma may be a filler as well, and all ways to read them would be tried.
+_BEFORE = rf"(?:(?:{_FILLERS}|@\w+|(?!remember|memori)\w+(?=,))\b[,:]?\s+)*+"
 _POLITE = r"(?:(?:(?:can|could|would|will) you|i(?:'d| would) like you to|i want you to)\s+(?:please\s+)?)?"
 _VERB = r"(?:remember|memori[sz]e|(?:do not|don't|never) forget|(?:make|take) (?:a )?note)"
 _INTO = r"(?:save|store|add|write|put|commit)(?: (?:this|that|it))? (?:in|into|to)(?: your| the)?(?: long-term)? memory"
