@@ -85,3 +85,26 @@ def test_a_library_leaves_the_collector_alone(home: Path) -> None:
     frozen, *thresholds = told(LIBRARY)
     own = subprocess.run([sys.executable, "-c", f"import gc, sys; {TELL}"], capture_output=True, check=True).stderr
     assert [frozen, *thresholds] == [int(word) for word in own.split()]
+
+
+CONNECTIONS = """
+import gc
+from collections import deque
+from recollect.doors.staying import settle_down
+
+settle_down()
+in_use, most = deque(maxlen=1_500), 0
+for number in range(600_000):
+    one = {"number": number}
+    one["itself"] = [one, {}, []]
+    in_use.append(one)
+    if number % 20_000 == 0:
+        most = max(most, len(gc.get_objects()))
+print(most)
+"""
+
+
+def test_what_connections_leave_in_circles_is_found_in_time() -> None:
+    """They are in use for seconds, so that the collector has set them aside when they are left."""
+    done = subprocess.run([sys.executable, "-c", CONNECTIONS], capture_output=True, check=True, timeout=120)
+    assert int(done.stdout) < 100_000

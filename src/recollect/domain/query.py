@@ -58,20 +58,13 @@ def units(node: Node | None) -> tuple[Unit, ...]:
 
     What stands under the `drop` side of a Not takes no part in the score.
     """
-    found: dict[Unit, None] = {}
+    return () if node is None else tuple(dict.fromkeys(_counted(node)))
 
-    def walk(part: Node) -> None:
-        if isinstance(part, And | Or):
-            for child in part.parts:
-                walk(child)
-        elif isinstance(part, Not):
-            walk(part.keep)
-        else:
-            found[part] = None
 
-    if node is not None:
-        walk(node)
-    return tuple(found)
+def _counted(node: Node) -> list[Unit]:
+    if isinstance(node, And | Or):
+        return [unit for part in node.parts for unit in _counted(part)]
+    return _counted(node.keep) if isinstance(node, Not) else [node]
 
 
 def unwanted(node: Node | None) -> Node | None:

@@ -269,32 +269,33 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
     """The same for every text inside a JSON value, names included. What stands under a telling name ("password") is
     judged with it, numbers too."""
     kinds: set[str] = set()
+    return _redacted(value, "", kinds), tuple(sorted(kinds))
 
-    def walk(part: Any, name: str = "") -> Any:
-        if isinstance(part, str):
-            clean, found = redact(part)
-            if not found and name:
-                found = _under(name, part)
-                clean = f"[REDACTED:{found[0]}]" if found else part
-            kinds.update(found)
-            return clean
-        if isinstance(part, int) and not isinstance(part, bool) and name:
+
+def _redacted(part: Any, name: str, kinds: set[str]) -> Any:
+    """A value under its name, without secrets; what kinds there were is added."""
+    if isinstance(part, str):
+        clean, found = redact(part)
+        if not found and name:
             found = _under(name, part)
-            kinds.update(found)
-            return f"[REDACTED:{found[0]}]" if found else part
-        if isinstance(part, Mapping):
-            kept: dict[str, Any] = {}
-            for key, item in cast(Mapping[str, Any], part).items():
-                shown: str = walk(key)
-                while shown in kept:  # two secrets of a kind are still two names
-                    shown += f" {len(kept)}"
-                kept[shown] = walk(item, key)
-            return kept
-        if isinstance(part, list | tuple):
-            return [walk(item, name) for item in cast(Sequence[Any], part)]
-        return part
-
-    return walk(value), tuple(sorted(kinds))
+            clean = f"[REDACTED:{found[0]}]" if found else part
+        kinds.update(found)
+        return clean
+    if isinstance(part, int) and not isinstance(part, bool) and name:
+        found = _under(name, part)
+        kinds.update(found)
+        return f"[REDACTED:{found[0]}]" if found else part
+    if isinstance(part, Mapping):
+        kept: dict[str, Any] = {}
+        for key, item in cast(Mapping[str, Any], part).items():
+            shown: str = _redacted(key, "", kinds)
+            while shown in kept:  # two secrets of a kind are still two names
+                shown += f" {len(kept)}"
+            kept[shown] = _redacted(item, key, kinds)
+        return kept
+    if isinstance(part, list | tuple):
+        return [_redacted(item, name, kinds) for item in cast(Sequence[Any], part)]
+    return part
 
 
 def _under(name: str, value: str | int) -> tuple[str, ...]:

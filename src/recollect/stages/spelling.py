@@ -77,30 +77,31 @@ def most_likely(written: str, frequencies: Mapping[str, float]) -> str | None:
 
 def respelt(question: Question, meant: Mapping[str, str]) -> Question:
     """The plain question with these words (folded) read as those, and a note for each."""
-
-    def mended(text: str) -> str:
-        return _WORD.sub(lambda match: _in_case(match[0], meant.get(folded(match[0]))), text)
-
-    def walked(node: Node) -> Node | None:
-        if isinstance(node, Term):
-            text = mended(node.text)
-            return None if text != node.text and is_stop_word(text) else Term(text)
-        if isinstance(node, And | Or):
-            kept = [part for part in map(walked, node.parts) if part is not None]
-            return join("or" if isinstance(node, Or) else "and", kept)
-        return node  # what an alias added; a plain question excludes nothing
-
     if not meant:
         return question
     otherwise = "" if question.prose else "; put it in quotes to have it as it is"  # in prose quotes mean nothing
     notes = [f"read {word!r} as {other!r}{otherwise}" for word, other in meant.items()]
     return replace(
         question,
-        text=mended(question.text),
-        words=tuple(map(mended, question.words)),
-        query=(walked(question.query) if question.query else None) or question.query,
+        text=_mended(question.text, meant),
+        words=tuple(_mended(word, meant) for word in question.words),
+        query=(_mended_node(question.query, meant) if question.query else None) or question.query,
         notes=(*question.notes, *notes),
     )
+
+
+def _mended(text: str, meant: Mapping[str, str]) -> str:
+    return _WORD.sub(lambda match: _in_case(match[0], meant.get(folded(match[0]))), text)
+
+
+def _mended_node(node: Node, meant: Mapping[str, str]) -> Node | None:
+    if isinstance(node, Term):
+        text = _mended(node.text, meant)
+        return None if text != node.text and is_stop_word(text) else Term(text)
+    if isinstance(node, And | Or):
+        kept = [part for each in node.parts if (part := _mended_node(each, meant)) is not None]
+        return join("or" if isinstance(node, Or) else "and", kept)
+    return node  # what an alias added; a plain question excludes nothing
 
 
 def _is_ordinary(word: str) -> bool:
