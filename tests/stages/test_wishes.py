@@ -30,6 +30,8 @@ KEPT = {
     "use uv and remember that it reads files, e.g. for groups. thanks!": "it reads files, e.g. for groups.",
     "remember that Foo's config is at ~/.foo.toml, please": "Foo's config is at ~/.foo.toml",
     "remember that commit messages are in English": "commit messages are in English",
+    "remember that staging is slow\nFix the login now": "staging is slow",
+    "remember that staging is slow\nafter a release": "staging is slow\nafter a release",
     "merk dir: wir nutzen uv": "wir nutzen uv",
     "Vergiss nicht, dass sonntags alles gelöscht wird": "sonntags alles gelöscht wird",
     "Explain this log:\n\nERROR 12\n\nAnd remember that the staging host is slow.": "the staging host is slow.",

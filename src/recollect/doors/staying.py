@@ -8,7 +8,7 @@ THRESHOLDS = 10_000, 5, 5
 """A recall makes some thousand objects and leaves none in circles: by Python's own numbers the collector comes with
 every recall, and now and then goes through everything that was ever imported. But every connection leaves some
 (asyncio's), and those that were in use when it came are only found when it goes through all that is there: it must do
-so before a million connections have been, or the process grows by hundreds of megabytes."""
+so now and then, or the process grows with every connection."""
 
 
 def settle_down() -> None:

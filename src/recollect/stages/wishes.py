@@ -54,8 +54,8 @@ _PREFERRED = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(rf"{_BEFORE}(?:can|could|would|will) you\b", re.IGNORECASE)
-# Prompts are typed in haste: behind a full stop they go on in lower case.
-_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)\s+|\n(?![a-z])", re.IGNORECASE)
+# Prompts are typed in haste: behind a full stop they go on in lower case. A line that does so goes on with the last one.
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)\s+|\n(?![a-z])")
 _COURTESY = re.compile(
     r"(?:[,.!\s]*\b(?:please|pls|thanks|thank you|thx|ok(?:ay)?|bitte|danke)\b[.!]*)+$", re.IGNORECASE
 )
