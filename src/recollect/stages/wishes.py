@@ -54,7 +54,7 @@ _PREFERRED = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(rf"{_BEFORE}(?:can|could|would|will) you\b", re.IGNORECASE)
-# Prompts are typed in haste: behind a full stop they go on in lower case. A line that does so goes on with the last one.
+# Prompts are typed in haste: behind a full stop they go on in lower case. A line that does so belongs to the last.
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)\s+|\n(?![a-z])")
 _COURTESY = re.compile(
     r"(?:[,.!\s]*\b(?:please|pls|thanks|thank you|thx|ok(?:ay)?|bitte|danke)\b[.!]*)+$", re.IGNORECASE
