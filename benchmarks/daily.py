@@ -33,5 +33,7 @@ def measure_daily(
         name: each(lambda question, filter=filter: engine.recall(question, **filter), asked)[0].as_dict()
         for name, filter in filters.items()
     }
+    for name, refused in (("recall without a type", "-type:episode"), ("recall without a word", "-unsaid")):
+        found[name] = each(lambda question, refused=refused: engine.recall(f"{refused} {question}"), asked)[0].as_dict()
     found["remember"] = each(lambda question: engine.remember(f"{question}, noted again"), asked)[0].as_dict()
     return found

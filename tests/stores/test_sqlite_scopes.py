@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,11 @@ from sqlite_cases import embed, note, put, text_of, vectors_of
 
 from recollect.domain.changes import Erase
 from recollect.domain.memory import EPOCH, Memory
-from recollect.domain.query import Or, Term
+from recollect.domain.query import Not, Or, Phrase, Term
 from recollect.domain.question import Filter
 from recollect.ports import Store
 from recollect.stores import codes
-from recollect.stores.sqlite import finding, open_sqlite, scopes
+from recollect.stores.sqlite import finding, open_sqlite, scan, scopes
 from recollect.stores.sqlite.connection import connect
 from recollect.stores.sqlite.postings import Postings
 
@@ -75,13 +76,45 @@ FEW_LEFT_OUT = [
 ]
 
 
-@pytest.mark.parametrize("filter", FEW_LEFT_OUT)
-def test_few_left_out_are_passed_over(large: Store, monkeypatch: pytest.MonkeyPatch, filter: Filter) -> None:
+MOST_LEFT_OUT = [
+    Filter(without_types=("fact",)),
+    Filter(without_types=("fact",), without_tags=("odd",)),
+    Filter(without_types=("fact",), exclude=frozenset({"n0000", "n0044", "n0300"})),
+]
+
+
+@pytest.mark.parametrize("counted", [10, 60], ids=["too many to count", "counted whole"])
+@pytest.mark.parametrize("filter", FEW_LEFT_OUT + MOST_LEFT_OUT)
+def test_what_is_left_out_is_passed_over(
+    large: Store, monkeypatch: pytest.MonkeyPatch, filter: Filter, counted: int
+) -> None:
+    monkeypatch.setattr(finding, "COUNTED_SCOPE", counted)
     words, meaning = found(large, filter)
-    monkeypatch.setattr(scopes, "FEW_SHARE", 10**9)  # so that all others are picked out instead
+
+    def picked_out(*given: Any, **named: Any) -> scopes.Within:
+        return scopes.Within(scopes.rows_in_scope(*given, **named).named(COUNT), scopes.NOBODY)
+
+    for module in (finding, scan):
+        monkeypatch.setattr(module, "rows_in_scope", picked_out)
     assert (words, meaning) == found(large, filter)
     let_in = {memory.id for memory in memories() if filter.allows(memory)} - {"n0005"}
     assert set(words) <= let_in and len(words) >= 20 and meaning == sorted(let_in)[:30]
+    large.close()
+
+
+@pytest.mark.parametrize("counted", [10, 60], ids=["too many to count", "counted whole"])
+@pytest.mark.parametrize("filter", [Filter(), *FEW_LEFT_OUT, *MOST_LEFT_OUT])
+def test_what_a_query_shuts_out_is_not_found(
+    large: Store, monkeypatch: pytest.MonkeyPatch, filter: Filter, counted: int
+) -> None:
+    monkeypatch.setattr(finding, "COUNTED_SCOPE", counted)
+    unwanted = Or((Term(WORDS[3]), Phrase((WORDS[7], WORDS[13]))))
+    let_in = {memory.id: memory.content for memory in memories() if filter.allows(memory) and memory.id != "n0005"}
+    others = {id for id, text in let_in.items() if WORDS[3] not in text and f"{WORDS[7]} {WORDS[13]}" not in text}
+    assert len(others) < len(let_in)
+    words = set(text_of(large).match(Not(QUERY, unwanted), filter, 20).ids)
+    assert words <= others and len(words) >= min(20, len(others))
+    assert words >= {id for id in found(large, filter)[0] if id in others}
     large.close()
 
 

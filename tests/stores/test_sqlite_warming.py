@@ -34,6 +34,7 @@ def listed(monkeypatch: MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(postings, "_holding", watched)
     monkeypatch.setattr(finding, "LARGE_INDEX", 100)
+    monkeypatch.setattr(finding, "COUNTED_SCOPE", 10)
     for name, value in {"LARGE_INDEX": 100, "FOUND_POSTINGS": 40, "FOUND_SHARE": 0.5, "STEP_ROWS": 1}.items():
         monkeypatch.setattr(warming, name, value)
     return terms

@@ -18,8 +18,10 @@ def find_twin(store: Store, draft: Memory, overlap: float) -> tuple[Memory, str]
     if store.text is None or not similarity.comparable(draft.content):
         return None
     for candidate in candidates(store, store.text, draft):
+        if not may_be_one(draft, candidate):  # first, as it costs nothing: those of other projects are most of them
+            continue
         verdict = similarity.compare(draft.content, candidate.content, overlap)
-        if verdict.same and may_be_one(draft, candidate):
+        if verdict.same:
             head = standing(store, candidate)
             if head.id == candidate.id or similarity.same_fact(draft.content, head.content, overlap):
                 return head, f"near-duplicate, {verdict.reason}"

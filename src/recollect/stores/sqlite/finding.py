@@ -22,7 +22,7 @@ from recollect.stores.expressions import Run, expression, finders
 from recollect.stores.sqlite.connection import Connection, rows
 from recollect.stores.sqlite.filters import covers_store, scope_expression, scope_index, unindexed_conditions
 from recollect.stores.sqlite.postings import MOST_TIMES, Listed, Postings, View
-from recollect.stores.sqlite.scopes import rows_in_scope
+from recollect.stores.sqlite.scopes import NOBODY, rows_in_scope
 
 LARGE_INDEX = 5_000
 """From so many memories on, common words do not find."""
@@ -94,7 +94,7 @@ def find(connection: Connection, search: Search, postings: Postings) -> Candidat
     if whole is None:
         return Candidates(is_all=True)
     large = search.is_large
-    if large and not isinstance(search.query, Not) and search.weights[0] == search.weights[1] > 0:
+    if large and search.weights[0] == search.weights[1] > 0:
         units = [unit for unit in finders(search.query) if search.runs[unit].tokens]
         if units:
             return _listed(connection, search, units, postings)
@@ -124,21 +124,34 @@ def _common(search: Search, units: Sequence[Unit], share: float) -> set[Unit]:
 def _listed(connection: Connection, search: Search, units: Sequence[Unit], postings: Postings) -> Candidates:
     """Candidates from the lists in memory. Where the rarer words find too few, all words find."""
     scope = rows_in_scope(connection, postings, search.filter, search.view, spare=SPARE_EXCLUDED)
-    compiled = " OR ".join(search.runs[unit].quoted for unit in units)
+    compiled, dropped = _without_dropped(connection, search, units, postings)
     rows = scope.rows
+    if rows is None and search.view.documents - len(scope.refused) <= COUNTED_SCOPE:
+        rows = scope.named(search.view.top)
     if rows is not None and len(rows) <= COUNTED_SCOPE:
-        return Candidates(compiled, rows.tolist(), True)
+        return Candidates(compiled, np.setdiff1d(rows, dropped, assume_unique=True).tolist(), True)
     left_out = _common(search, units, FOUND_SHARE)
     found, lists, all_counted = np.zeros(0, np.int64), list[Listed](), False
     for finding in ([unit for unit in units if unit not in left_out], units):
         weight, lists = _weighed(connection, search, finding, postings)
-        weight[scope.refused] = 0
+        weight[scope.refused] = weight[dropped] = 0
         all_counted = len(lists) == len(units)
         wanted = search.most if all_counted else LISTED_CANDIDATES + 2 * search.limit + len(search.filter.exclude)
         found = _heaviest(weight, wanted) if rows is None else rows[_heaviest(weight[rows], wanted)]
         if len(found) >= search.limit or not left_out:
             break
     return Candidates(compiled, found.tolist(), counts=_counts(found, lists) if all_counted else None)
+
+
+def _without_dropped(
+    connection: Connection, search: Search, units: Sequence[Unit], postings: Postings
+) -> tuple[str, NDArray[np.integer]]:
+    """The expression that these units find by, and the rows that hold what the query shuts out."""
+    compiled = " OR ".join(search.runs[unit].quoted for unit in units)
+    drop = expression(search.query.drop, search.runs) if isinstance(search.query, Not) else None
+    if drop is None:
+        return compiled, NOBODY
+    return f"({compiled}) NOT {drop}", postings.rows(connection, f"{{content tags}} : ({drop})", search.view)
 
 
 def _heaviest(weight: NDArray[np.float32], wanted: int) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ from recollect.stores.sqlite.finding import SPARE_EXCLUDED
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import logged_span
 from recollect.stores.sqlite.postings import Postings
-from recollect.stores.sqlite.scopes import rows_in_scope, without_idle_times
+from recollect.stores.sqlite.scopes import FEW_SHARE, NOBODY, rows_in_scope, without_idle_times
 
 LOADED_ROWS = 2_048
 PASSING_CACHE = -2_000
@@ -151,12 +151,14 @@ def _allowed(connection: Connection, postings: Postings, filter: Filter) -> tupl
     """The rows in scope, or for many of them a table to look them up; None for all but the rows beside it."""
     view = postings.view(connection)
     scope = rows_in_scope(connection, postings, without_idle_times(connection, filter), view, spare=SPARE_EXCLUDED)
-    found, refused = scope.rows, scope.refused.astype(np.int64)
-    if found is None or len(found) * TABLE_SHARE < view.top:
-        return None if found is None else found.astype(np.int64), refused
-    table = np.zeros(view.top + 2, np.bool_)  # the last place stands for memories that came later
-    table[found] = True
-    return lambda owners: np.take(table, owners, mode="clip"), refused
+    if scope.rows is None and len(scope.refused) * FEW_SHARE <= view.top:
+        return None, scope.refused.astype(np.int64)
+    if scope.rows is not None and len(scope.rows) * TABLE_SHARE < view.top:
+        return scope.rows.astype(np.int64), NOBODY
+    table = np.full(view.top + 2, scope.rows is None)
+    table[scope.refused if scope.rows is None else scope.rows] = scope.rows is not None
+    table[-1] = False  # stands for memories that came later
+    return lambda owners: np.take(table, owners, mode="clip"), NOBODY
 
 
 def _add_all(connection: Connection, model: int, index: CodeIndex) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -29,10 +30,14 @@ NOBODY = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The rows that a filter lets through, rising; None where that is everything but a few, which are named."""
+    """What a filter lets through: the rows named, rising, or where `rows` is None everything but the refused ones."""
 
     rows: Rows | None
     refused: Rows
+
+    def named(self, top: int) -> Rows:
+        """The rows, one by one, out of all up to the top; rows of forgotten memories may be among them."""
+        return _without(self.rows, self.refused, top)
 
 
 def without_idle_times(connection: Connection, filter: Filter) -> Filter:
@@ -51,14 +56,12 @@ def rows_in_scope(connection: Connection, postings: Postings, filter: Filter, vi
     """The rows that the filter lets through, but for up to `spare` excluded memories: who finds so many more than are
     wanted can drop them afterwards.
 
-    To pass over a few rows takes next to nothing, to pick out nearly all of them as long as a search. Scope terms are
-    hashes: what a namesake lets through must be checked on the memories' own columns. Where nothing is demanded and
-    much refused, rows of forgotten memories are among them.
+    To pass over rows takes next to nothing, to pick out nearly all of them as long as a search: where nothing is
+    demanded, those that are refused are named. Scope terms are hashes: what a namesake lets through must be checked on
+    the memories' own columns.
     """
     found, refused = _scope(connection, postings, filter, view, spare)
-    if found is None and len(refused) * FEW_SHARE <= view.top:
-        return Within(None, refused)
-    return Within(_without(found, refused, view.top), NOBODY)
+    return Within(None, refused) if found is None else Within(_without(found, refused, view.top), NOBODY)
 
 
 def size_of_scope(connection: Connection, postings: Postings, filter: Filter, view: View) -> int | None:
@@ -85,7 +88,17 @@ def _scope(
     everything = not demanded and not any(map(len, refused))
     if filter.exclude and not (everything and len(filter.exclude) <= spare):
         refused.append(_excluded(connection, filter))
-    return reduce(common_rows, demanded) if demanded else None, np.unique(np.concatenate([NOBODY, *refused]))
+    return reduce(common_rows, demanded) if demanded else None, _union(refused)
+
+
+def _union(lists: Sequence[Rows]) -> Rows:
+    """The rows of all rising lists, each once. Mostly there is one; several are merged, as numpy's own way to make
+    numbers distinct takes ten times as long as a search."""
+    held = [one for one in lists if len(one)]
+    if len(held) < 2:
+        return held[0] if held else NOBODY
+    merged = np.sort(np.concatenate(held), kind="stable")
+    return merged[np.concatenate([[True], merged[1:] != merged[:-1]])]
 
 
 def _without(rows: Rows | None, refused: Rows, top: int) -> Rows:
