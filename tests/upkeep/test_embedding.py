@@ -291,3 +291,53 @@ def test_a_turn_whose_conversation_changes_while_it_is_embedded_is_seen_as_it_is
         store.records.write([Put(replace(second, content=content), expected_version=second.version)])
         now = vectors(FakeEmbedder())
     assert then == now
+
+
+def test_all_turns_of_a_batch_are_seen_in_their_places_at_once(store: Store) -> None:
+    keep(store, *(f"Turn number {number}." for number in range(20)), type="episode", scope=Scope(session="s"))
+    counting = Choking()
+    embed_backlog(store, counting, now=NOW, policy=PLAIN)
+    assert counting.calls == 2, "the turns, and the turns in their conversation: a server is asked twice"
+
+
+def test_a_view_that_the_model_refuses_costs_that_view_alone(store: Store) -> None:
+    turns: dict[str, Any] = {"type": "episode", "scope": Scope(session="s")}
+    keep(store, "Where did you go?", "To the lake.", "Nice!", "It was cold.", "Oh no.", **turns)
+
+    def vectors(embedder: Embedder) -> list[list[float]]:
+        assert store.vectors is not None
+        store.vectors.forget(embedder.id)
+        embed_backlog(store, embedder, now=NOW, policy=PLAIN)
+        found = store.vectors.stored(embedder.id, [f"m00{number}" for number in range(1, 6)])
+        return [entry.vectors[0].tolist() for entry in found if entry.vectors is not None]
+
+    whole, hurt = vectors(FakeEmbedder()), vectors(Choking(poison="you go?\nTo the lake.\nNice!"))
+    assert [one == other for one, other in zip(whole, hurt, strict=True)] == [True, True, False, True, True]
+    assert hurt[2] == pytest.approx(FakeEmbedder().embed_documents(["Nice!"])[0].tolist())
+
+
+def test_a_bad_text_costs_the_other_turns_of_its_batch_no_view(store: Store) -> None:
+    turns: dict[str, Any] = {"type": "episode", "scope": Scope(session="s")}
+    keep(store, "Where did you go?", "To the lake.", "bad bytes", **turns)
+
+    def vectors(embedder: Embedder) -> list[list[float]]:
+        assert store.vectors is not None
+        store.vectors.forget(embedder.id)
+        embed_backlog(store, embedder, now=NOW, policy=PLAIN)
+        found = store.vectors.stored(embedder.id, ["m001", "m002"])
+        return [entry.vectors[0].tolist() for entry in found if entry.vectors is not None]
+
+    assert vectors(FakeEmbedder()) == vectors(Choking(poison="bad bytes"))
+
+
+def test_a_model_that_goes_down_before_the_views_leaves_the_turns_to_the_next_run(store: Store) -> None:
+    keep(store, "Where did you go?", "To the lake.", type="episode", scope=Scope(session="s"))
+
+    class Down(Choking):
+        def embed_documents(self, texts: Sequence[str]) -> Matrix:
+            rows = super().embed_documents(texts)
+            self.down = True
+            return rows
+
+    report = embed_backlog(store, Down(), now=NOW, policy=PLAIN)
+    assert (report.embedded, report.remaining, report.stopped) == (0, 2, "the model is unavailable")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import accumulate
 
 import numpy as np
 
@@ -149,22 +150,14 @@ def embed(
     """The vectors of each text, a failure for each that the model cannot take; None when the model is down."""
     try:
         cut = [_passages(embedder, one.content) for one in waiting]
-        matrix = _vectors(embedder, [text for texts in cut for _, text in texts])
+        rows = _vectors_of_lots(embedder, [[text for _, text in texts] for texts in cut])
+        entries = [_entry(one, texts, own) for one, texts, own in zip(waiting, cut, rows)]
     except Exception as error:
         log.info("a batch of %d could not be embedded: %s", len(waiting), type(error).__name__)
         if not _is_alive(embedder):
             return None
-        return [_alone(embedder, one) for one in waiting]
-    entries: list[Embedded] = []
-    row = 0
-    for one, texts in zip(waiting, cut):
-        entries.append(_entry(one, texts, matrix[row : row + len(texts)]))
-        row += len(texts)
-    known = views or {}
-    return [
-        _with_view(embedder, entry, one.content, known[one.id]) if one.id in known else entry
-        for one, entry in zip(waiting, entries)
-    ]
+        entries = [_alone(embedder, one) for one in waiting]
+    return _with_views(embedder, waiting, entries, views) if views else entries
 
 
 def drop_vectors(store: Store, embedder: Embedder | None) -> None:
@@ -173,24 +166,54 @@ def drop_vectors(store: Store, embedder: Embedder | None) -> None:
         store.vectors.forget(embedder.id)
 
 
-def _with_view(embedder: Embedder, entry: Embedded, content: str, view: View) -> Embedded:
+def _with_views(
+    embedder: Embedder, waiting: Sequence[Pending], entries: Sequence[Embedded], views: Mapping[str, View]
+) -> list[Embedded] | None:
+    """The entries, those of turns with their views, which are embedded together; None when the model is down."""
+    turns = {
+        entry.id: (one.content, _thoughts(one.content, views[one.id]), views[one.id].text)
+        for one, entry in zip(waiting, entries)
+        if one.id in views and entry.vectors is not None and len(entry.vectors) == 1
+    }
+    lots = [[text, *(content[start:end] for start, end in own)] for content, own, text in turns.values()]
+    try:
+        rows: Sequence[Matrix | None] = _vectors_of_lots(embedder, lots)
+    except Exception as error:
+        log.info("the views of %d memories could not be embedded: %s", len(lots), type(error).__name__)
+        if not _is_alive(embedder):
+            return None
+        rows = [_vectors_or_none(embedder, lot) for lot in lots]
+    seen = dict(zip(turns, rows))
+    return [
+        entry if (own := seen.get(entry.id)) is None else _with_view(entry, *turns[entry.id][:2], own)
+        for entry in entries
+    ]
+
+
+def _thoughts(content: str, view: View) -> list[tuple[int, int]]:
+    """Where the thoughts of a user stand who has said several at once."""
+    found = passages.thoughts(content) if view.by_user else []
+    return found if len(found) > 1 else []
+
+
+def _with_view(entry: Embedded, content: str, thoughts: Sequence[tuple[int, int]], rows: Matrix) -> Embedded:
     """The mean of a turn's vector and that of the turn in its conversation: two views for the price of one row.
 
     It is left as it is: its product with a question is the mean of the two cosines, which its own cosine is not.
     Where a user has said several things at once, each of them has a row of its own besides.
     """
-    if entry.vectors is None or len(entry.vectors) != 1:
-        return entry
-    thoughts = passages.thoughts(content) if view.by_user else []
-    thoughts = thoughts if len(thoughts) > 1 else []
-    try:
-        rows = _vectors(embedder, [view.text, *(content[start:end] for start, end in thoughts)])
-    except Exception as error:  # the turn alone is worth keeping
-        log.info("the view of memory %s could not be embedded: %s", entry.id, type(error).__name__)
-        return entry
+    assert entry.vectors is not None
     whole = (entry.vectors + rows[:1]) / 2
     stretches = ((0, len(content)), *thoughts) if thoughts else ()
     return replace(entry, vectors=np.concatenate([whole, rows[1:]]), passages=stretches)
+
+
+def _vectors_or_none(embedder: Embedder, texts: Sequence[str]) -> Matrix | None:
+    try:
+        return _vectors(embedder, texts)
+    except Exception as error:  # the turn alone is worth keeping
+        log.info("the view of a memory could not be embedded: %s", type(error).__name__)
+        return None
 
 
 def _alone(embedder: Embedder, one: Pending) -> Embedded:
@@ -218,6 +241,13 @@ def _vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
     if matrix.shape != (len(texts), embedder.dimension) or not math.isfinite(float(abs(matrix).sum())):
         raise ModelUnavailable("the embedder answered with other than one finite vector for each text")
     return matrix
+
+
+def _vectors_of_lots(embedder: Embedder, lots: Sequence[Sequence[str]]) -> list[Matrix]:
+    """The vectors of several lots of texts, asked for in one go."""
+    ends = list(accumulate(map(len, lots)))
+    matrix = _vectors(embedder, [text for lot in lots for text in lot]) if lots else None
+    return [] if matrix is None else np.split(matrix, ends[:-1])
 
 
 def _is_alive(embedder: Embedder) -> bool:
