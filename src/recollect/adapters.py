@@ -13,6 +13,9 @@ from recollect.ports import Embedder, Extractor, Reranker, Store
 from recollect.settings import Settings
 from recollect.stores.postgres.address import is_address
 
+MOST_WORKERS = 16
+"""Texts that are embedded at a time, whatever the machine: a batch has not many more."""
+
 log = logging.getLogger(__name__)
 # A library leaves it to the program where its log goes; without this, Python would print it.
 logging.getLogger("recollect").addHandler(logging.NullHandler())
@@ -59,10 +62,13 @@ def attach_vectors(store: Store, chosen: Settings) -> Store:
         return mirrored
 
 
-def open_embedder(chosen: Settings, given: Embedder | str | None = None) -> tuple[Embedder | None, str]:
+def open_embedder(
+    chosen: Settings, given: Embedder | str | None = None, *, waited_for: bool = False
+) -> tuple[Embedder | None, str]:
     """The embedder, or the reason why there is none: a missing model costs meaning, never the memory itself.
 
-    One that the caller made is taken as it is, and its answers are checked.
+    One that the caller made is taken as it is, and its answers are checked. Where somebody waits while memories are
+    embedded it works with all cores, in the background it leaves half of them to others.
     """
     if given is not None and not isinstance(given, str):
         from recollect.encoders.own import OwnEmbedder
@@ -70,7 +76,11 @@ def open_embedder(chosen: Settings, given: Embedder | str | None = None) -> tupl
         return OwnEmbedder(given), ""
     try:
         found = encoders.open_embedder(
-            chosen.embedder, chosen.models, model=chosen.embedder_model, key=chosen.embedder_key
+            chosen.embedder,
+            chosen.models,
+            model=chosen.embedder_model,
+            key=chosen.embedder_key,
+            workers=min(os.cpu_count() or 1, MOST_WORKERS) if waited_for else None,
         )
     except ModelUnavailable as error:
         log.warning("no embedder: %s", error)

@@ -77,7 +77,7 @@ def open_engine(
     profiles.require(chosen.profile_names, chosen.profiles)
     # Models first: one that cannot be had must not leave a store open, or make a new one.
     judge = open_reranker(chosen, reranker)
-    meaning, note = open_embedder(chosen, embedder)
+    meaning, note = open_embedder(chosen, embedder, waited_for=not background)
     extractor = open_extractor(chosen)
     store = attach_vectors(open_store(chosen.store, read_only=read_only), chosen)
     return Engine(store, chosen, meaning, judge, extractor, background=background and not read_only, note=note)

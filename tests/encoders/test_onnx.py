@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recollect
 from recollect.domain.errors import InvalidInput, ModelUnavailable
 from recollect.encoders.folder import files_of_folder
 from recollect.encoders.onnx import OnnxEmbedder
@@ -20,6 +21,8 @@ from recollect.encoders.onnxfile import GraphWriter
 from recollect.encoders.querycache import QueryCache
 from recollect.encoders.session import OnnxModel, cut
 from recollect.encoders.vectors import unit_rows
+from recollect.evals.bench import chosen_embedder
+from recollect.settings import load
 
 from .conftest import TABLE, WORDS, tiny_model, write_folder
 
@@ -109,6 +112,21 @@ def test_workers_change_nothing(tiny_folder: Folder) -> None:
     one = open_folder(folder, workers=1, batch_tokens=10).embed_documents(texts)
     four = open_folder(folder, workers=4, batch_tokens=10).embed_documents(texts)
     np.testing.assert_array_equal(one, four)
+
+
+def test_whoever_waits_gets_all_cores_and_the_background_half_of_them(
+    tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    folder = str(tiny_folder())
+    found = {}
+    for background in (True, False):
+        with recollect.open(":memory:", embedder=folder, background=background, home=tmp_path) as memory:
+            assert isinstance(memory.embedder, OnnxEmbedder)
+            found[background] = memory.embedder.workers
+    assert found == {True: 3, False: 6}
+    evaluated, _ = chosen_embedder(load(home=tmp_path), folder)
+    assert isinstance(evaluated, OnnxEmbedder) and evaluated.workers == 6
 
 
 def test_no_documents_give_no_rows(tiny_folder: Folder) -> None:

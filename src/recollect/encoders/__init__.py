@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["open_embedder", "open_reranker"]
 
 
-def open_embedder(choice: str, models_dir: Path, *, model: str = "", key: str = "") -> Embedder | None:
+def open_embedder(
+    choice: str, models_dir: Path, *, model: str = "", key: str = "", workers: int | None = None
+) -> Embedder | None:
     """The embedder for "default", "none", "fake", a catalogue name, a folder or a URL (there with `model` and `key`).
 
     None for "none", and for "default" when no model has been fetched. A choice that names a model which is not there is
@@ -28,7 +30,7 @@ def open_embedder(choice: str, models_dir: Path, *, model: str = "", key: str = 
         return None
     if choice == "default":
         first = next((known for known in EMBEDDER_CHAIN if is_installed(models_dir, known)), None)
-        return _catalogue_embedder(first, models_dir) if first else None
+        return _catalogue_embedder(first, models_dir, workers) if first else None
     if choice == "fake":
         from recollect.encoders.fake import FakeEmbedder
 
@@ -41,11 +43,11 @@ def open_embedder(choice: str, models_dir: Path, *, model: str = "", key: str = 
         return HttpEmbedder(Endpoint(address, key, suffix="/embeddings"), model, remote)
     named = _named(choice, models_dir, embedder=True)
     if named is not None:
-        return _catalogue_embedder(named, models_dir)
+        return _catalogue_embedder(named, models_dir, workers)
     from recollect.encoders.folder import files_of_folder
     from recollect.encoders.onnx import OnnxEmbedder
 
-    return OnnxEmbedder(files_of_folder(_folder(choice, embedder=True)))
+    return OnnxEmbedder(files_of_folder(_folder(choice, embedder=True)), workers=workers)
 
 
 def open_reranker(
@@ -115,7 +117,7 @@ def _folder(choice: str, *, embedder: bool) -> Path:
     return folder
 
 
-def _catalogue_embedder(model: CatalogueModel, models_dir: Path) -> Embedder:
+def _catalogue_embedder(model: CatalogueModel, models_dir: Path, workers: int | None) -> Embedder:
     from recollect.encoders.folder import files_of_catalogue
 
     files = files_of_catalogue(model, models_dir)
@@ -125,7 +127,7 @@ def _catalogue_embedder(model: CatalogueModel, models_dir: Path) -> Embedder:
         return StaticEmbedder(files, model.dimension)
     from recollect.encoders.onnx import OnnxEmbedder
 
-    return OnnxEmbedder(files, model.dimension)
+    return OnnxEmbedder(files, model.dimension, workers=workers)
 
 
 def _catalogue_reranker(model: CatalogueModel, models_dir: Path) -> Reranker:

@@ -35,7 +35,7 @@ class OnnxEmbedder:
         """`threads` work on one text, `workers` texts at a time; by default half the cores stay free for others."""
         self._model = OnnxModel(files, threads)
         self._dimension = dimension
-        self._workers = workers or max(1, min(4, (os.cpu_count() or 1) // 2))
+        self.workers = workers or max(1, min(4, (os.cpu_count() or 1) // 2))
         self._batch_tokens = batch_tokens
         self._cache = QueryCache(cached_queries)
 
@@ -84,11 +84,11 @@ class OnnxEmbedder:
         def embed(batch: list[int]) -> None:
             result[batch] = self._vectors([encoded[index] for index in batch])
 
-        if self._workers == 1 or len(batches) == 1:
+        if self.workers == 1 or len(batches) == 1:
             for batch in batches:
                 embed(batch)
         else:
-            with ThreadPoolExecutor(self._workers, "recollect-embed") as pool:
+            with ThreadPoolExecutor(self.workers, "recollect-embed") as pool:
                 list(pool.map(embed, batches))
         return result
 

@@ -149,7 +149,8 @@ def _name(entry: Mapping[str, Any], name: str, place: str) -> str | None:
 
 def chosen_embedder(settings: Settings, name: str | None) -> tuple[Embedder | None, str]:
     """The embedder of the settings or another one, and the reason where there is none."""
-    found, reason = open_embedder(settings if name is None else replace(settings, embedder=name))
+    chosen = settings if name is None else replace(settings, embedder=name)
+    found, reason = open_embedder(chosen, waited_for=True)
     return found, reason or ("" if found is not None else "by words alone: no embedder is installed")
 
 
