@@ -53,7 +53,7 @@ def asked(bench: Bench, depth: int) -> tuple[list[tuple[float, int]], list[float
         answer = bench.engine.recall(
             case.text, limit=depth, scope=case.scope, only=case.only, exclude=case.exclude, now=case.now
         )
-        chance = answer.trace.confidence or 0.0
+        chance = 0.0 if answer.trace.evidence is None else answer.trace.evidence.chance
         if case.kind == "unanswerable":
             unknown.append(chance)
         else:

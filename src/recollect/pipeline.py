@@ -106,7 +106,7 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
         pool=len(pool.memories),
         notes=tuple(journal.notes),
         stages=journal.stages,
-        confidence=None if evidence is None else evidence.chance,
+        confidence=None if evidence is None or evidence.is_handful else evidence.chance,
         evidence=evidence,
         ms=_ms_since(journal.started),
     )

@@ -67,3 +67,10 @@ def test_a_long_memory_leaves_the_others_in_sight(home: Path, tab: Any) -> None:
         tab.wait_for_selector(".text")
         heights = tab.eval_on_selector_all(".text", "all => all.map(one => one.offsetHeight)")
         assert len(heights) == 2 and max(heights) < 400
+
+
+def test_what_the_token_is_stands_on_few_lines(home: Path, tab: Any) -> None:
+    with daemon(home) as running:
+        tab.goto(running.url)
+        label, line = "document.querySelector('#enter label')", "parseFloat(getComputedStyle(document.body).lineHeight)"
+        assert tab.evaluate(f"{label}.offsetHeight / {line}") < 3

@@ -80,6 +80,19 @@ def test_a_handful_of_memories_is_never_withheld_from_a_prompt(opened: Open, emb
     assert engine.recall(UNKNOWN, unasked=True).abstained
 
 
+def test_of_a_handful_nobody_says_how_sure_it_is(opened: Open) -> None:
+    engine = opened(embedder="none")
+    for number in range(unasked_from() - 1):
+        engine.remember(f"Invoice {number} was paid at the harbour.", dedupe=False)
+    answer = engine.recall("who pays for the ferries?")
+    assert answer.trace.confidence is None and answer.trace.evidence is not None
+    assert answer.trace.evidence.is_handful and answer.trace.notes == ()
+    rated = engine.recall(UNKNOWN, options={"confidence.keep": 0.97})
+    assert rated.abstained and rated.trace.confidence is not None, "a rate that was asked for rests on it"
+    engine.remember("Invoices are paid at the harbour.", dedupe=False)
+    assert engine.recall("who pays for the ferries?").trace.confidence is not None
+
+
 @pytest.mark.covers("more.abstain")
 def test_the_floor_is_a_rate_that_a_request_may_set(town: Engine) -> None:
     strict = town.recall(UNKNOWN, options={"confidence.keep": 0.97})

@@ -78,6 +78,8 @@ class Confidence:
     """The share of unanswerable questions that got past this floor when it was calibrated."""
     doubtful: bool = False
     """Whether nothing would be put before a model that had not asked."""
+    is_handful: bool = False
+    """Whether there was too little to choose from for the chance to mean anything, and nobody asked for a rate."""
 
     @property
     def enough(self) -> bool:

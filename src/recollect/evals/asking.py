@@ -106,7 +106,7 @@ def _asked(deep: Recall, shipped: Recall | None) -> Asked:
         stages=steps,
         tokens=estimate(shipped.rendered) if shipped is not None and len(shipped) else 0,
         injects=len(timed) > 0 and not timed.abstained,
-        confidence=trace.confidence,
+        confidence=None if trace.evidence is None else trace.evidence.chance,
         best_score=timed[0].score if len(timed) else None,
         lists=dict(deep.trace.lists),
         sole=sole,

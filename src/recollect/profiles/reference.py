@@ -91,7 +91,7 @@ Every answer carries a confidence (`trace.confidence`): the chance that somethin
 questions answerable. A rate of 0.97 returns nothing where the confidence is so low that only 3 % of the answerable
 questions of the calibration lie below; 1 never returns nothing. `keep` is for recalls that somebody asked for,
 `keep_unasked` for what hooks put before a model by themselves, where there are at least `unasked_from` memories to
-choose from. Other rates for one request:
+choose from: with fewer the confidence is unknown, as no other memory shows how far is far. Other rates for one request:
 `options={"confidence.keep": 0.9}`, or `--set confidence.keep=0.9`.
 A calibration is used where its `model` is the beginning of the embedder's id and all its signs can be seen; of several
 the most specific, and without a `model` it rests on words alone. Where none fits, the confidence is unknown and nothing

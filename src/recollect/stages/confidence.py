@@ -96,7 +96,11 @@ def assess(
     calibration = max(chosen, key=lambda one: (len(one.model), len(one.weights), one.name))
     answer = weighed(found, calibration, unasked if question.unasked else recipe.keep)
     floor = floor_at(calibration.curve, unasked)
-    return replace(answer, doubtful=floor is not None and answer.chance < logistic(floor.log_odds))
+    return replace(
+        answer,
+        doubtful=floor is not None and answer.chance < logistic(floor.log_odds),
+        is_handful=seen < recipe.unasked_from and recipe.keep >= 1,
+    )
 
 
 def withheld(candidates: Sequence[Candidate], confidence: Confidence) -> list[Dropped]:

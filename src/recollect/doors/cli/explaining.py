@@ -135,7 +135,7 @@ def _remarks(hit: RecallHit, width: int) -> Iterator[Text]:
 
 def _evidence(found: Confidence) -> Iterator[str | tuple[str, str]]:
     """The chance that something relevant is here, the floor, and what spoke for and against it, most telling first."""
-    yield f"{found.chance:.1%}"
+    yield "unknown: a handful to choose from" if found.is_handful else f"{found.chance:.1%}"
     if found.floor is not None:
         yield (f" (floor {found.floor:.1%}, keeps {found.keep * 100:g} %)", "dim")
     for one in sorted(found.signs, key=lambda one: (-abs(one.adds), one.name)):
