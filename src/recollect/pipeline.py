@@ -177,8 +177,9 @@ def gather_lists(
     lists: list[RankedList] = []
     for spec in profile.legs:
         if spec.votes and spec.name in found:
-            hits = tuple(hit for hit in found[spec.name].hits if hit.id in pool.memories)
-            lists.append(RankedList(spec.name, hits, spec.weight, found[spec.name].flattened))
+            one = found[spec.name]
+            hits = tuple(hit for hit in one.hits if hit.id in pool.memories)
+            lists.append(RankedList(spec.name, hits, spec.weight, one.flattened, one.ceiling))
     for spec in profile.signals:
         if not may_run(spec, plan, journal):
             continue

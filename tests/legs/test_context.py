@@ -197,7 +197,8 @@ def test_a_list_says_when_its_scores_are_flat_by_making() -> None:
     spelled = parse("undwer", now=NOW, filter=Filter(), limit=5, mode="auto", sort_by="relevance")
     likely = lexical(world.store.text, spelled, rungs=("initial", "trigram_fuzzy"))
     assert (alone.flattened, among.flattened) == (False, True), "mixed with the words of the turns around"
-    assert likely.hits and likely.flattened, "likenesses of spelling"
+    assert likely.hits and likely.flattened and likely.ceiling == 1, "likenesses of spelling"
+    assert among.ceiling is None
 
 
 def test_a_second_step_reads_no_memory_that_is_read_again() -> None:

@@ -140,6 +140,14 @@ def test_a_list_that_is_flat_by_making_is_so_whatever_its_share() -> None:
     assert convex(lists, alpha=0.5, gaps={"lexical": 0.5, "dense": 0.5}) == convex(lists, alpha=0.5)
 
 
+@pytest.mark.parametrize("options", [{}, {"alpha": 0.5}], ids=str)
+def test_the_best_of_a_list_that_knows_its_ceiling_counts_as_what_it_is(options: dict[str, Any]) -> None:
+    likenesses = replace(scored("lexical", a=0.4, b=0.3), weight=0.5, ceiling=1.0)
+    fused = {one.id: one for one in convex([likenesses, replace(scored("dense", c=0.9), weight=0.5)], **options)}
+    assert fused["a"].score == pytest.approx(0.2) and fused["b"].score == pytest.approx(0.15)
+    assert fused["c"].score == pytest.approx(0.5)
+
+
 @pytest.mark.covers("fusion.scaled")
 @pytest.mark.parametrize(("raw", "expected"), [(-3.0, 0.0), (0.0, 0.0), (5.0, 0.2), (25.0, 1.0), (40.0, 1.0)])
 def test_scaled_is_the_raw_score_over_25_between_0_and_1(raw: float, expected: float) -> None:

@@ -35,6 +35,8 @@ class RankedList:
     weight: float = 1.0
     flattened: bool = False
     """Whether its scores are flat by making, so that they do not tell how clear it is."""
+    ceiling: float | None = None
+    """The most that any score could be, where that is known of what was looked for."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

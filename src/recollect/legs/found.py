@@ -23,6 +23,8 @@ class Found:
     frequencies: Frequencies = field(default_factory=Frequencies)
     flattened: bool = False
     """Whether the scores are flat by making: mixed with those of the turns around, or likenesses of spelling."""
+    ceiling: float | None = None
+    """The most that a score could be, where that is known: likenesses of spelling end at 1."""
     excluded: frozenset[str] = frozenset()
     """What was found and is no answer, because the question excludes it."""
 

@@ -80,9 +80,8 @@ def lexical(
         return _ordered(matches, scores(matches), most), matches
 
     attempts: list[Attempt] = []
-    asked: list[TextMatches] = []
-    mixed: list[bool] = []
-    lexicon = Lexicon()
+    asked, mixed = list[TextMatches](), list[bool]()
+    lexicon, ceiling = Lexicon(), None
     for rung in rungs:
         lexicon = _learned(rung, lexicon, index, question)
         query = RUNGS[rung](question, lexicon)
@@ -95,10 +94,11 @@ def lexical(
             hits, matches = search(query)
             compiled = matches.compiled
             if rung == FUZZY_RUNG:
-                hits = _by_likeness(matches, similarities(lexicon.similar), most)
+                hits, ceiling = _by_likeness(matches, similarities(lexicon.similar), most), 1.0
         attempts.append(Attempt(rung, unparse(query), len(hits)))
         if hits:
-            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked), any(mixed) or rung == FUZZY_RUNG)
+            flat = any(mixed) or ceiling is not None
+            return Found(tuple(hits), tuple(attempts), compiled, _rareness(asked), flat, ceiling)
     return Found((), tuple(attempts), "", _rareness(asked))
 
 

@@ -287,7 +287,7 @@ def _words_or_times(
 def _anchors(profile: Profile, found: Mapping[str, Found]) -> list[tuple[str, float]]:
     """What the first wave agrees on: its lists fused as the profile fuses, best first."""
     weights = {spec.name: spec.weight for spec in profile.legs}
-    lists = [RankedList(name, one.hits, weights[name], one.flattened) for name, one in found.items()]
+    lists = [RankedList(name, one.hits, weights[name], one.flattened, one.ceiling) for name, one in found.items()]
     fused = FUSIONS[profile.fusion.kind](lists, **profile.fusion.options)
     return [(one.id, one.score) for one in fused[:ANCHOR_DEPTH]]
 

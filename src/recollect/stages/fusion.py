@@ -7,6 +7,7 @@ known by name: the order in which they are handed over changes nothing, sums inc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import fsum, inf
 from typing import Annotated, Literal, get_args
 
@@ -87,12 +88,13 @@ def convex(
     """Convex combination: score(d) = Σ weight · normalised score, over the lists that hold d.
 
     "tm2c2" scales from the list's theoretical minimum (`minimums`; where not given, -1 for the lists "dense" and
-    "similarity" and 0 for all others) to its maximum in this query; "minmax" from its smallest to its largest score,
-    both so that the best has 1; "raw" takes scores that lie between 0 and 1 as they are. `norms` chooses for single
-    lists. `ranges` gives a list the least distance that may be stretched to 1, so that a list that cannot decide does
-    not pretend to; half of it where most hits are the best passages of long memories. `gaps` tells for lists how far
-    their best usually stands above their tenth: a list that is clearer than usual counts more in this query, the others
-    less. alpha, where given, is the share of the list `alpha_of`; the others divide the rest in the proportion of their
+    "similarity" and 0 for all others) to its maximum in this query, so that the best has 1, or to its ceiling where it
+    knows one (likenesses of spelling); "minmax" from its smallest to its largest score; "raw" takes scores that lie
+    between 0 and 1 as they are. `norms` chooses for single lists. `ranges` gives a list the least distance that may be
+    stretched to 1, so that a list that cannot decide does not pretend to; half of it where most hits are the best
+    passages of long memories. `gaps` tells for lists how far their best usually stands above their tenth: a list that
+    is clearer than usual counts more in this query, the others less. alpha, where given, is the share of the list
+    `alpha_of`; the others divide the rest in the proportion of their
     weights.
     """
     floors, chosen, least = {**THEORETICAL, **(minimums or {})}, norms or {}, ranges or {}
@@ -103,7 +105,8 @@ def convex(
     for ranked in voting:
         scores = [hit.score for hit in ranked.hits]
         kind = chosen.get(ranked.name, norm)
-        high = 1.0 if kind == "raw" else max(scores)
+        known = {"raw": 1.0, "tm2c2": ranked.ceiling}.get(kind)
+        high = max(scores) if known is None else known
         low = {"minmax": min(scores), "raw": 0.0}.get(kind, floors.get(ranked.name, 0.0))
         spread = max(high - low, least.get(ranked.name, 0.0) * _variation(ranked.hits))
         shares[ranked.name] = [1.0 + (score - high) / spread if spread > 0 else 1.0 for score in scores]
@@ -176,7 +179,7 @@ def _voting(lists: Iterable[RankedList]) -> list[RankedList]:
 def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[RankedList]:
     rest = fsum(one.weight for one in lists if one.name != alpha_of)
     shares = [alpha if one.name == alpha_of else (1 - alpha) * one.weight / rest for one in lists]
-    return [RankedList(one.name, one.hits, share, one.flattened) for one, share in zip(lists, shares, strict=True)]
+    return [replace(one, weight=share) for one, share in zip(lists, shares, strict=True)]
 
 
 def _variation(hits: Sequence[Hit]) -> float:
