@@ -30,6 +30,23 @@ def test_keyword_weight_zero_makes_no_full_text_call() -> None:
     assert ids(answer) == ["near", "word"]
 
 
+@pytest.mark.covers("live.short-circuit")
+@pytest.mark.parametrize(
+    ("mode", "weights", "told"),
+    [
+        ("auto", {}, "nothing was searched (dense: no embedder, lexical: weight 0)"),
+        ("bm25", {}, "nothing was searched (dense: mode bm25, lexical: weight 0)"),
+        ("auto", {"legs.dense.weight": 0}, "nothing was searched (dense: weight 0, lexical: weight 0)"),
+    ],
+)
+def test_where_no_leg_may_search_the_answer_says_why_it_is_empty(mode: str, weights: dict[str, int], told: str) -> None:
+    world = World(embedder=None)
+    world.remember("word", "the hello message")
+    answer = world.ask("live-weights", "hello", mode=mode, options=weights)
+    assert (ids(answer), answer.trace.notes) == ([], (told,))
+    assert world.ask("live-weights", "hello", options=BOTH).trace.notes == ()
+
+
 @pytest.mark.covers("fusion.zero-weight")
 def test_semantic_weight_zero_embeds_nothing_and_lets_nothing_in() -> None:
     world = world_of_two()

@@ -150,6 +150,9 @@ def run_legs(
 ) -> tuple[dict[str, Found], Vector | None, Ahead]:
     """Embedding and dense search run beside the others; the legs that need anchors follow."""
     wanted = [spec for spec in profile.legs if may_run(spec, plan, journal)]
+    if profile.legs and not wanted:
+        reasons = ", ".join(f"{spec.name}: {journal.legs[spec.name].skipped}" for spec in profile.legs)
+        journal.notes.append(f"nothing was searched ({reasons})")
     if question.filters_alone and not any(spec.kind in TIME_KINDS for spec in wanted):
         journal.notes.append("nothing but filters and exclusions: this profile has no leg for that")
     meaning = _start_meaning(wanted, question, profile, tools, plan, journal)
