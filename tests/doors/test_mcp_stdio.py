@@ -148,6 +148,23 @@ def test_standard_output_is_json_rpc_whatever_comes_in(start: Start) -> None:
     assert process.returncode == 0
 
 
+def test_a_request_with_half_an_emoji_is_answered(start: Start) -> None:
+    """JavaScript cuts texts between the halves of a surrogate pair, and spells what is left as \\ud83d."""
+    process = start()
+    send(process, initialize())
+    answer(process)
+    send(process, call(2, "memory_remember", content="The boat is called Heron \ud83d"))
+    assert select.select([process.stdout], [], [], PATIENCE_SECONDS)[0]
+    remembered = answer(process)
+    assert remembered["id"] == 2 and remembered["result"]["structuredContent"]["action"] == "added"
+    send(process, call(3, "memory_search", query="\ude00 boat \U0001f6a4 \\ud83d"))
+    found = answer(process)
+    assert [hit["content"] for hit in found["result"]["structuredContent"]["hits"]] == [
+        "The boat is called Heron \ufffd"
+    ]
+    assert found["result"]["structuredContent"]["query"] == "\ufffd boat \U0001f6a4 \\ud83d"
+
+
 def test_the_end_of_input_ends_the_server(start: Start) -> None:
     process = start()
     send(process, initialize() + call(2, "memory_remember", content="Durable before it is acknowledged"))

@@ -5,6 +5,7 @@ Standard output carries JSON-RPC and nothing else: the SDK sends stray prints to
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import select
@@ -12,9 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from recollect.domain.memory import DEFAULT_NAMESPACE
 from recollect.doors.mcp.door import Lazily
@@ -22,6 +27,8 @@ from recollect.doors.mcp.server import build_server
 from recollect.doors.staying import settle_down
 
 if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
     from recollect.engine import Engine
 
 LOOK_EVERY_MS = 500
@@ -42,9 +49,41 @@ def serve(opening: Callable[[], Engine], *, namespace: str = DEFAULT_NAMESPACE) 
     server = build_server(engine, namespace=namespace)
     _leave_with_the_client()
     try:
-        anyio.run(server.run_stdio_async)
+        anyio.run(_answer, server)
     finally:
         engine.close()
+
+
+async def _answer(server: MCPServer[Any]) -> None:
+    """As the SDK's `run_stdio_async`, with lines mended on the way in."""
+    lower = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+    async with stdio_server() as (lines, answers), anyio.create_task_group() as tasks:
+        send, mended = anyio.create_memory_object_stream[SessionMessage | Exception]()
+
+        async def mend() -> None:
+            async with send, lines:
+                async for line in lines:
+                    await send.send(_mended(line))
+
+        tasks.start_soon(mend)
+        await lower.run(mended, answers, lower.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+def _mended(line: SessionMessage | Exception) -> SessionMessage | Exception:
+    """A message that the SDK cannot read for a half of a surrogate pair, with U+FFFD in its place.
+
+    JavaScript cuts texts in the middle of an emoji and spells the half as an escape, which no UTF-8 can carry. The SDK
+    passes such a request over, and the client would wait for its answer for good.
+    """
+    if not isinstance(line, ValidationError):
+        return line
+    try:
+        text = json.dumps(json.loads(line.errors(include_url=False)[0]["input"]), ensure_ascii=False)
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return line if whole == text else SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
+    except (TypeError, ValueError, RecursionError):
+        return line
 
 
 def _leave_with_the_client() -> None:
