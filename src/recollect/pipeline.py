@@ -75,7 +75,7 @@ def recall(question: Question, profile: Profile, tools: Tools) -> Recall:
     candidates = adjust(fused, pool, question, profile, found)
     journal.stage("priors")
     candidates, rerank, agreed = rerank_head(candidates, lists, question, profile, tools, plan)
-    journal.stage("rerank")
+    journal.reranked(rerank)
     pool, question = _linked(candidates, pool, question, tools.store, journal)
     kept, dropped = select(candidates, pool, question, profile)
     dropped.extend(_excluded(found, question))

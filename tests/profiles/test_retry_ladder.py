@@ -230,9 +230,11 @@ def test_a_failing_or_late_reranker_leaves_the_fused_order_and_says_so(trouble: 
         release.set()
     assert ids(answer) == plain
     assert not answer.trace.rerank.used and answer.trace.rerank.skipped == told
+    assert answer.trace.notes == (f"not reranked: {told}",)
     world.reranker = None
     answer = world.ask("retry-ladder", "deploy", mode="hybrid-rerank")
     assert (ids(answer), answer.trace.rerank.skipped) == (plain, "no reranker")
+    assert answer.trace.notes == ("not reranked: no reranker",)
 
 
 @pytest.mark.covers("ladder.trace")

@@ -14,7 +14,7 @@ from recollect.domain.errors import ModelUnavailable, RecollectError
 from recollect.domain.profile import ListSpec, Profile
 from recollect.domain.question import Question
 from recollect.domain.ranking import RankedList
-from recollect.domain.recall import Attempt, LegStep
+from recollect.domain.recall import Attempt, LegStep, RerankStep
 from recollect.legs.bridge import bridge
 from recollect.legs.dense import dense
 from recollect.legs.excluding import sifted
@@ -36,6 +36,7 @@ TIME_KINDS = frozenset({"latest", "recent"})
 """Which legs find something without a word."""
 
 HYBRID = frozenset({"hybrid", "hybrid-rerank"})
+NOT_RERANKED_ON_PURPOSE = frozenset({None, "off", "unanimity", "nothing to reorder"})
 SECOND_WAVE = frozenset({"graph", "bridge"})
 ANCHOR_DEPTH = 50
 
@@ -70,6 +71,12 @@ class Journal:
         moment = perf_counter()
         self.stages[name] = round((moment - self.last) * 1000, 3)
         self.last = moment
+
+    def reranked(self, step: RerankStep) -> None:
+        """Close that stage; where a reranker was wanted and the order is not its own, the notes tell why."""
+        self.stage("rerank")
+        if step.skipped not in NOT_RERANKED_ON_PURPOSE:
+            self.notes.append(f"not reranked: {step.skipped}")
 
     def fail(self, name: str, error: Exception) -> None:
         """A failing leg is left out and recorded; the others answer. Content stays out of the log."""
