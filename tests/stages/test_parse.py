@@ -438,6 +438,32 @@ def test_fields_become_the_filter(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "read"),
     [
+        ("wal AND type:fact", "wal"),
+        ("type:fact AND wal", "wal"),
+        ("wal AND type:fact AND log", "wal AND log"),
+        ("wal type:fact AND log", "wal AND log"),
+        ("type:fact AND (wal OR log)", "wal OR log"),
+        ("log OR wal AND type:fact", "log OR wal"),
+        ("wal AND NOT tag:old", "wal"),
+        ("NOT tag:old AND wal", "wal"),
+        ("wal AND -tag:old", "wal"),
+        ("(type:fact OR type:lesson) AND wal", "wal"),
+        ("wal AND ((type:fact) OR (tag:db AND tag:x)) AND log", "wal AND log"),
+        ("(wal OR type:fact) AND log", "wal AND log"),
+        ("type:fact OR type:lesson", None),
+        ("(type:fact AND tag:db)", None),
+        ("wal AND before:soon", "wal AND before OR soon"),
+    ],
+)
+def test_what_joins_a_field_with_something_is_no_word(text: str, read: str | None) -> None:
+    question = ask(text, stopwords=False)
+    assert (None if question.query is None else unparse(question.query)) == read
+
+
+@pytest.mark.covers("ladder.dsl")
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
         ("after:soon", "after OR soon"),
         ("before:2024-13-01", "before OR 2024 OR 13 OR 01"),
         ("-session:s1 wal", "session OR s1 OR wal"),

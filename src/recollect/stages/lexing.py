@@ -15,7 +15,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
-from recollect.stages.fields import FIELD
+from recollect.stages.fields import FIELD, Field, is_valid
 from recollect.stages.minus import flags, is_minus
 
 # A word of more pieces than this is a list or a blob, not a name: it is taken apart into its pieces.
@@ -83,6 +83,46 @@ def lex(text: str) -> list[Lexeme]:
             place = _read_word(text, place, is_query, found)
     found.extend([CLOSE] * depth)
     return found
+
+
+def take_fields(lexemes: list[Lexeme]) -> tuple[list[Lexeme], list[Field]]:
+    """The query without its fields, and the fields; a field that means nothing is put back as plain words.
+
+    Fields hold for the whole query, so the AND or OR that stands between one and something else joins nothing: it goes
+    with the field, and so do the brackets around fields alone.
+    """
+    rest: list[Lexeme] = []
+    fields: list[Field] = []
+    taken_at, joins_nothing = -1, False
+    for one in lexemes:
+        if joins_nothing and one.kind in ("and", "or"):
+            joins_nothing = False
+            continue
+        joins_nothing = False
+        if one.kind == "close" and taken_at == len(rest) and _may_close(rest):
+            rest.pop()
+        elif one.kind == "field":
+            name, value = one.words
+            negated = bool(rest) and rest[-1].kind in ("minus", "not")
+            if negated:
+                rest.pop()
+            if not is_valid(found := Field(name, value, negated)):
+                rest.extend(plain_words(f"{name} {value}"))
+                continue
+            fields.append(found)
+        else:
+            rest.append(one)
+            continue
+        if rest and rest[-1].kind in ("and", "or"):
+            rest.pop()
+        joins_nothing = not rest or rest[-1].kind == "open"
+        taken_at = len(rest)
+    return rest, fields
+
+
+def _may_close(rest: list[Lexeme]) -> bool:
+    """Whether the last lexeme opens a bracket, and not behind a NOT, which would be left to take out what follows."""
+    return rest[-1:] == [OPEN] and rest[-2:-1] not in ([MINUS], [OPERATORS["NOT"]])
 
 
 def pieces(word: str) -> list[str]:

@@ -31,9 +31,20 @@ from recollect.domain.query import And, Node, Not, Or, Phrase, Prefix, Term, Uni
 from recollect.domain.question import Filter, Mode, Question, SortBy, alternatives
 from recollect.domain.scripts import SPELT_PIECE, has_unspaced, letters, pieces_of
 from recollect.stages.cleaning import clean
-from recollect.stages.fields import Field, is_valid, narrow
+from recollect.stages.fields import Field, narrow
 from recollect.stages.intent import intents
-from recollect.stages.lexing import MAX_DEPTH, MINUS, Lexeme, humps, is_findable, lex, pieces, plain_words, spellings
+from recollect.stages.lexing import (
+    MAX_DEPTH,
+    MINUS,
+    Lexeme,
+    humps,
+    is_findable,
+    lex,
+    pieces,
+    plain_words,
+    spellings,
+    take_fields,
+)
 from recollect.stages.minus import flags
 from recollect.stages.prose import ends
 from recollect.stages.stopwords import without_stop_words
@@ -176,7 +187,7 @@ def _lexed(text: str, prose: bool) -> tuple[list[Lexeme], list[Field], list[str]
     """The lexemes of a text and its fields, and what was not taken as a sign of a query although it looks like one."""
     if prose:
         return _plainly(lex(text)), [], []
-    lexemes, fields = _take_fields(lex(text))
+    lexemes, fields = take_fields(lex(text))
     if not _is_passage(lexemes):
         return lexemes, fields, _told(flags(text))
     return (_plainly(lexemes), fields, [PASSAGE]) if _signs(lexemes) else (lexemes, fields, [])
@@ -204,26 +215,6 @@ def _is_passage(lexemes: list[Lexeme]) -> bool:
 
 def _signs(lexemes: list[Lexeme]) -> int:
     return sum(one.kind in ("phrase", "and", "or", "not", "minus") for one in lexemes)
-
-
-def _take_fields(lexemes: list[Lexeme]) -> tuple[list[Lexeme], list[Field]]:
-    """The query without its fields, and the fields; a field that means nothing is put back as plain words."""
-    rest: list[Lexeme] = []
-    fields: list[Field] = []
-    for one in lexemes:
-        if one.kind != "field":
-            rest.append(one)
-            continue
-        name, value = one.words
-        negated = bool(rest) and rest[-1].kind in ("minus", "not")
-        found = Field(name, value, negated)
-        if negated:
-            rest.pop()
-        if is_valid(found):
-            fields.append(found)
-        else:
-            rest.extend(plain_words(f"{name} {value}"))
-    return rest, fields
 
 
 _NEEDS_RIGHT = frozenset({"word", "prefix", "phrase", "open"})
