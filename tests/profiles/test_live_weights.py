@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from recollect.domain.errors import StoreUnavailable
+from recollect.domain.errors import ModelUnavailable, StoreUnavailable
 from recollect.domain.question import Filter
 from tests.world import World, counted, ids, scores
 
@@ -109,6 +109,17 @@ def test_one_leg_failing_falls_back_to_the_other_and_is_recorded() -> None:
     world.embedder.fail = OSError("socket closed")
     answer = world.ask("live-weights", "hello", options=BOTH)
     assert ids(answer) == ["word"] and answer.trace.legs["dense"].error == "socket closed"
+
+
+@pytest.mark.covers("live.short-circuit")
+@pytest.mark.parametrize(("mode", "step"), [("auto", "try again, or see the log"), ("semantic", "ask with mode auto")])
+def test_where_the_only_leg_fails_the_error_names_a_step_that_is_left(mode: str, step: str) -> None:
+    world = world_of_two()
+    assert world.embedder is not None
+    world.embedder.fail = OSError("socket closed")
+    with pytest.raises(ModelUnavailable) as told:
+        world.ask("live-weights", "hello", mode=mode)
+    assert told.value.hint.startswith(step)
 
 
 @pytest.mark.covers("live.scope")

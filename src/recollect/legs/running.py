@@ -184,15 +184,16 @@ def run_legs(
         one.hits for one in found.values()
     )
     if journal.failures and not answered:
-        raise _typed(journal.failures[0])
+        raise _typed(journal.failures[0], plan)
     return found, vector, ahead
 
 
-def _typed(failure: Exception) -> Exception:
+def _typed(failure: Exception, plan: ModePlan) -> Exception:
     """A model of the caller's own may break in any way; who asks gets our error for it. Content stays out of it."""
     if isinstance(failure, RecollectError):
         return failure
-    told = ModelUnavailable(f"nobody could answer: {type(failure).__name__}", "ask with mode auto, or see the log")
+    step = "try again" if plan.asked == "auto" else "ask with mode auto"
+    told = ModelUnavailable(f"nobody could answer: {type(failure).__name__}", f"{step}, or see the log")
     told.__cause__ = failure
     return told
 
