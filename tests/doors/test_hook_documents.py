@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.doors.hook import documents
+from recollect.stages.wishes import wishes
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -65,3 +66,12 @@ def test_damaged_documents_are_empty_in_a_process_that_never_loaded_json() -> No
         "assert 'json.decoder' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-S", "-c", check], check=True, timeout=120)
+
+
+def test_half_an_emoji_does_not_make_a_question_of_a_wish() -> None:
+    """JavaScript cuts texts between the halves of a pair; "?" in its place would mean something."""
+    prompt = documents.as_text("remember that the lamp is violet \ud83d")
+    assert prompt == "remember that the lamp is violet \ufffd"
+    assert [one.content for one in wishes(prompt)] != []
+    assert documents.as_text("a lamp \U0001f4a1 here") == "a lamp \U0001f4a1 here"
+    assert documents.as_text(None) == ""

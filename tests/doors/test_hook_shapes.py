@@ -124,7 +124,7 @@ def test_payloads_without_sense_are_empty(payload: dict[str, Any]) -> None:
 def test_halves_of_characters_are_replaced() -> None:
     found = event("claude", "UserPromptSubmit", {"prompt": "a\ud800b"})
     found.prompt.encode()
-    assert found.prompt == "a?b"
+    assert found.prompt == "a\ufffdb"
 
 
 def test_the_command_line_is_read_in_any_order() -> None:

@@ -83,5 +83,14 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_text(value: Any) -> str:
-    """A text that can be sent on: halves of characters, which JSON can spell but UTF-8 cannot, are replaced."""
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+    """A text that can be sent on: halves of characters, which JSON can spell but UTF-8 cannot, are replaced.
+
+    Not by "?", as an encoder does: that makes a question of a wish.
+    """
+    if not isinstance(value, str):
+        return ""
+    try:
+        value.encode()
+        return value
+    except UnicodeEncodeError:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
