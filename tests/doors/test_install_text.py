@@ -129,6 +129,36 @@ def test_an_older_installation_is_brought_up_to_date_in_place() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("", " --only-project"),
+        ("RECOLLECT_HOME='/home/me/at work' A=\"b c\" ", " --only-project 2>>'/tmp/my log'"),
+        ("nice -n 5 ", ""),
+    ],
+)
+@pytest.mark.parametrize("old", [["/old/bin/recollect"], ["/my 'old' tools/python", "-P", "-m", "recollect"]])
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "cursor"])
+def test_what_stands_around_our_hook_stays_when_it_is_brought_up_to_date(
+    agent: str, old: list[str], before: str, behind: str
+) -> None:
+    """Above all `--only-project`: another install must not show every project's memories again."""
+
+    def written(command: list[str]) -> str:
+        text = entries.with_hooks("{}\n", agent, command, False)
+        for event in entries.hooks_document(agent, command):
+            line = entries.hook_line(command, agent, event)
+            text = text.replace(json.dumps(line), json.dumps(before + line + behind))
+        return text
+
+    assert entries.with_hooks(written(old), agent, COMMAND, False) == written(COMMAND)
+    assert entries.with_hooks(written(old), agent, COMMAND, "--only-project" in behind) == written(COMMAND)
+    assert entries.with_hooks(written(COMMAND), agent, COMMAND, False) == written(COMMAND)
+    chosen = entries.with_hooks(entries.with_hooks("{}\n", agent, COMMAND, False), agent, COMMAND, True)
+    assert chosen == entries.with_hooks("{}\n", agent, COMMAND, True)
+    assert jsontext.parse(entries.without_hooks(written(old), agent)).value in ({}, {"version": 1})
+
+
+@pytest.mark.parametrize(
     ("line", "ours"),
     [
         ("/opt/bin/recollect hook Stop --agent claude", True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -16,6 +17,10 @@ from recollect.doors.install import jsontext, tomltext
 
 SERVER = "recollect"
 TIMEOUT_SECONDS = 5
+ONLY_PROJECT = "--only-project"
+
+_WORD = r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+"""
+_OUR_WORDS = re.compile(rf"(?<!\S){_WORD}(?: +-P)?(?: +-m +recollect)? +hook +{_WORD} +--agent +{_WORD}")
 
 
 def own_command() -> list[str]:
@@ -26,7 +31,7 @@ def own_command() -> list[str]:
 
 def hook_line(command: Sequence[str], agent: str, event: str, only_project: bool = False) -> str:
     """The shell command of one hook."""
-    words = [*command, "hook", event, "--agent", agent, *(["--only-project"] if only_project else [])]
+    words = [*command, "hook", event, "--agent", agent, *([ONLY_PROJECT] if only_project else [])]
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
@@ -41,6 +46,17 @@ def is_ours(line: object, agent: str) -> bool:
     place = words.index("hook", 1)
     program = PurePath(words[place - 1].strip('"').replace("\\", "/")).name.removesuffix(".exe")
     return program == "recollect" and words[place + 2 : place + 4] == ["--agent", agent]
+
+
+def renewed(there: str, line: str) -> str:
+    """Our line in place of an older one of ours, with what stands around it: variables, further options, a log."""
+    old = _OUR_WORDS.search(there)
+    if old is None:
+        return line
+    behind = there[old.end() :]
+    if ONLY_PROJECT in behind.split():
+        line = line.removesuffix(f" {ONLY_PROJECT}")
+    return there[: old.start()] + line + behind
 
 
 def handler(agent: str, line: str) -> dict[str, Any]:
@@ -69,8 +85,9 @@ def with_hooks(text: str, agent: str, command: Sequence[str], only_project: bool
         line = (wanted if agent == "cursor" else wanted["hooks"][0])["command"]
         found = list(_own_hooks(text, agent, event))
         for path in found:
-            if jsontext.find(jsontext.parse(text), (*path, "command")) is not None:
-                text = jsontext.replaced(text, (*path, "command"), line)
+            there = jsontext.find(jsontext.parse(text), (*path, "command"))
+            if there is not None:
+                text = jsontext.replaced(text, (*path, "command"), renewed(there.value, line))
         if not found:
             text = _with_container(text, ("hooks",), {})
             text = _with_container(text, ("hooks", event), [])

@@ -91,7 +91,8 @@ wish. What you had made recollect forget comes back that way; if no daemon runs 
 
 **Project and session.** The project is the name of the Git repository of the agent's folder (all its worktrees are one
 project), else the name of the folder; your home folder is no project. What is heard is stored under project and
-session. Prompts recall from all projects; `recollect install AGENT --only-project` keeps them to their own.
+session. Prompts recall from all projects; `recollect install AGENT --only-project` keeps them to their own,
+until `uninstall`.
 
 **Never in the way.** A hook has {budget} ms, counted from the start of its process, and always exits with 0. It talks
 to the daemon over its Unix socket, else over the port that a living daemon has written down. If none runs, it starts
