@@ -106,6 +106,21 @@ def test_existing_files_come_back_to_the_byte(agent: str, place: int, user: Path
     assert contents(user) == before
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_they_come_back_to_the_byte_also_with_options_and_after_an_upgrade(
+    agent: str, user: Path, cli: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in FILES[agent]:
+        path = user / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('model = "x"\n' if name.endswith(".toml") else '{"hooks": {}, "mcpServers": {}}')
+    before = contents(user)
+    cli("install", agent, "--only-project")
+    monkeypatch.setattr(entries, "own_command", lambda: ["/another/folder/recollect"])
+    cli("uninstall", agent)
+    assert contents(user) == before
+
+
 def test_what_was_changed_meanwhile_stays(user: Path, process: Run) -> None:
     path = user / ".claude" / "settings.json"
     path.parent.mkdir()

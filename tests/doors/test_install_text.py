@@ -119,6 +119,17 @@ def test_hooks_go_in_beside_what_is_there_and_come_out_again(agent: str, text: s
     assert left == before
 
 
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "cursor"])
+def test_a_comment_where_nothing_else_was_comes_out_again(agent: str) -> None:
+    """Hooks that somebody has commented out, say."""
+    event = next(iter(entries.hooks_document(agent, COMMAND)))
+    for inner in ("// none yet", f'"{event}": [\n      /* {{"command": "say done"}} */\n    ]'):
+        hooks = f'"hooks": {{\n    {inner}\n  }}'
+        text = f'{{\n  "version": 1,\n  {hooks},\n  "mcpServers": {{\n    // "docs": {{}}\n  }}\n}}\n'
+        once = entries.with_server(entries.with_hooks(text, agent, COMMAND, False), agent, COMMAND)
+        assert entries.without_hooks(entries.without_server(once), agent) == text
+
+
 def test_an_older_installation_is_brought_up_to_date_in_place() -> None:
     old = entries.with_server(
         entries.with_hooks("{}\n", "claude", ["/old/bin/recollect"], False), "claude", ["/old/bin/recollect"]

@@ -110,9 +110,9 @@ def _without(target: Target) -> Change:
 
 
 def _gives(target: Target, kept: str, now: str) -> bool:
-    """Whether the file is exactly what installing made of the kept one."""
+    """Whether the file is what installing made of the kept one, wherever that was and however it was called."""
     try:
-        return target.put(_begun(target, kept)) == now
+        return target.take(target.put(_begun(target, kept))) == target.take(now)
     except (ValueError, RecollectError):
         return False
 

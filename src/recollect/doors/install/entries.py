@@ -202,8 +202,9 @@ def _with_container(text: str, path: tuple[str, ...], empty: dict[str, Any] | li
 
 
 def _is_empty(text: str, path: jsontext.Path) -> bool:
+    """Whether an object or array has nothing in it, no comment either."""
     there = jsontext.find(jsontext.parse(text), path)
-    return there is not None and there.value in ({}, [])
+    return there is not None and there.value in ({}, []) and not text[there.start + 1 : there.end - 1].strip()
 
 
 def _object(text: str) -> jsontext.Node:
