@@ -188,6 +188,16 @@ def test_prompts_see_other_projects_unless_that_is_unwanted(running: tuple[Path,
     assert "garden needs" not in narrow and "PostgreSQL" in narrow
 
 
+def test_where_there_is_no_project_only_project_means_nothing(running: tuple[Path, Daemon]) -> None:
+    """Started in the home folder, the agent would read of every project."""
+    home, _ = running
+    for number, folder in enumerate(("/", str(Path.home()))):
+        one = {**prompt("claude", f"nowhere-{number}", "does the garden need water?"), "cwd": folder}
+        assert context(hook(home, "claude", "UserPromptSubmit", one, "--only-project", **PATIENT)) == ""
+        assert context(hook(home, "claude", "SessionStart", one, "--only-project", **PATIENT)) == ""
+        assert "garden needs" in context(hook(home, "claude", "UserPromptSubmit", one, **PATIENT))
+
+
 def test_hostile_and_unicode_content_arrives_disarmed(running: tuple[Path, Daemon]) -> None:
     home, _ = running
     payload = prompt("claude", "hostile", "naïve café ☃")

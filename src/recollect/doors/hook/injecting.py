@@ -71,6 +71,8 @@ class Injection:
 
     def lines(self, deadline: Deadline) -> list[str]:
         """What the daemon has to say; NotRunning or NoAnswer when it says nothing."""
+        if self.only_project and project_of(self.event.cwd) is None:
+            return []  # asked without a project, the daemon would tell of all of them
         if self.event.kind == events.PROMPT:
             found = asking.ask(self.home, "/recollect", self._prompt_request(), deadline, _block)
             lines = _block().lines_of(as_text(found.get("text")))

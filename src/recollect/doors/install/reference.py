@@ -85,14 +85,15 @@ Nothing is printed that would make the agent go on.
 **Heeding.** Of your own prompts only what you ask for becomes a memory, in your words and at once: "remember that we
 deploy on Tuesdays", "don't forget that …", "note to self: …", "for future reference, …", "from now on, …", "merk dir:
 …", in the first or last paragraph of a prompt, of a long one only at its very beginning (the rest is mostly pasted, and
-what others write is no wish of yours), never in code and quotes. Bullets behind "remember:" are a memory each.
-The agent is told that it is stored. Questions ("do you remember …?") and orders for now ("remember to …") are no such
-wish. What you had made recollect forget comes back that way; if no daemon runs yet, the wish waits for it.
+what others write is no wish of yours), never in code and quotes. Bullets
+behind "remember:" are a memory each. The agent is told that it is stored. Questions ("do you remember …?") and orders
+for now ("remember to …") are no such wish. What you had made recollect forget comes back that way; if no daemon runs
+yet, the wish waits for it.
 
 **Project and session.** The project is the name of the Git repository of the agent's folder (all its worktrees are one
 project), else the name of the folder; your home folder is no project. What is heard is stored under project and
-session. Prompts recall from all projects; `recollect install AGENT --only-project` keeps them to their own,
-until `uninstall`.
+session. Prompts recall from all projects; `recollect install AGENT --only-project` keeps them to their own
+(where there is no project, nothing is recalled), until `uninstall`.
 
 **Never in the way.** A hook has {budget} ms, counted from the start of its process, and always exits with 0. It talks
 to the daemon over its Unix socket, else over the port that a living daemon has written down. If none runs, it starts
