@@ -406,6 +406,16 @@ def test_what_a_prompt_asks_to_remember_is_kept_and_not_said_again(running: tupl
     assert one.ask("DELETE", f"/v1/memories/{again['id']}")[0] == 204
 
 
+@pytest.mark.parametrize("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
+def test_what_nobody_typed_asks_for_nothing(running: tuple[Path, Daemon], source: str) -> None:
+    """Claude Code sends some prompts by itself, with what others wrote in them."""
+    home, one = running
+    text = "note to self: the lamp of the hall is broken. Which database do we run in production?"
+    payload = {**prompt("claude", f"wish-{source}", text), "source": source}
+    assert block.FENCE_OPEN in context(hook(home, "claude", "UserPromptSubmit", payload, **PATIENT))
+    assert not memories(one, f"wish-{source}")
+
+
 def test_a_secret_that_a_prompt_asks_to_remember_is_not_kept(running: tuple[Path, Daemon]) -> None:
     home, one = running
     text = "remember that the key of the bucket is AKIAIOSFODNN7EXAMPLB"

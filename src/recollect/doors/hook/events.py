@@ -52,6 +52,8 @@ DEFAULT_AGENT = "claude"
 ALIASES = {"claude-code": "claude", "codex-cli": "codex", "gemini-cli": "gemini"}
 SOURCES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "cursor": "cursor"}
 
+# What Claude Code says of a prompt that it made itself.
+AUTOMATIC = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 FOLDER_VARIABLES = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR")
 NO_SESSION = "no-session"
 LONGEST_NAME = 256
@@ -84,6 +86,11 @@ class Event:
     def in_subagent(self) -> bool:
         """Side conversations are neither helped nor listened to."""
         return bool(self.payload.get("agent_id"))
+
+    @property
+    def typed(self) -> bool:
+        """Somebody wrote the prompt; what an agent sends by itself often quotes others, and none of it is a wish."""
+        return self.payload.get("source") not in AUTOMATIC
 
     @property
     def context_is_gone(self) -> bool:

@@ -96,7 +96,7 @@ def _inject(
     if injection.needless:
         debug("nothing to ask for")
         return events.rendered(event.agent, event.kind, "")
-    if event.kind == events.PROMPT:
+    if event.kind == events.PROMPT and event.typed:
         _heed(injection, environment, deadline, debug)
     try:
         lines = injection.lines(deadline)

@@ -85,7 +85,7 @@ Nothing is printed that would make the agent go on.
 **Heeding.** Of your own prompts only what you ask for becomes a memory, in your words and at once: "remember that we
 deploy on Tuesdays", "don't forget that …", "note to self: …", "for future reference, …", "from now on, …", "merk dir:
 …", in the first or last paragraph of a prompt, of a long one only at its very beginning (the rest is mostly pasted, and
-what others write is no wish of yours), never in code and quotes. Bullets
+what others write is no wish of yours), never in code and quotes, nor in a prompt that the agent sends itself. Bullets
 behind "remember:" are a memory each. The agent is told that it is stored. Questions ("do you remember …?") and orders
 for now ("remember to …") are no such wish. What you had made recollect forget comes back that way; if no daemon runs
 yet, the wish waits for it.
