@@ -64,6 +64,13 @@ def test_baselines_answer(bench: Bench, name: str) -> None:
     assert used == (set() if name == "bm25" else {name})
 
 
+def test_answers_without_the_reranker_that_was_asked_for_lack_a_part(bench: Bench) -> None:
+    """Their figures would pass for those of the reranker."""
+    asked = BALANCED.varied({"rerank.enabled": True, "rerank.unanimity": False})
+    assert evaluate(bench, asked, PLAN).degraded == len(evaluate(bench, asked, PLAN).answers) > 0
+    assert evaluate(bench, BALANCED, PLAN).degraded == 0
+
+
 def test_the_same_twice(bench: Bench) -> None:
     first, again = (evaluate(bench, BALANCED, PLAN) for _ in range(2))
     assert (first.scores.values == again.scores.values).all() and first.measures == again.measures

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from recollect.domain.question import Filter
-from recollect.domain.recall import Recall
+from recollect.domain.recall import Recall, Trace
 from recollect.evals.bench import Bench, Case
 from recollect.evals.bm25 import PlainBm25
 from recollect.evals.systems import System
@@ -110,9 +110,16 @@ def _asked(deep: Recall, shipped: Recall | None) -> Asked:
         best_score=timed[0].score if len(timed) else None,
         lists=dict(deep.trace.lists),
         sole=sole,
-        degraded=any(one.error for one in deep.trace.legs.values()) or deep.trace.fell_back_to_bm25,
+        degraded=_lacks_a_part(deep.trace),
         reranked=trace.rerank.used,
     )
+
+
+def _lacks_a_part(trace: Trace) -> bool:
+    """Whether a list failed, or a model that was asked for was not there, failed or was late."""
+    without = trace.rerank.skipped or ""
+    unjudged = without in ("no reranker", "too slow") or without.startswith("failed")
+    return unjudged or trace.fell_back_to_bm25 or any(one.error for one in trace.legs.values())
 
 
 def _plain(bench: Bench, limit: int) -> Callable[[Case], Asked]:
