@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import profiles
+from recollect import profiles, settings
 from recollect.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
@@ -115,7 +115,26 @@ def test_every_command_shown_exists(page: str) -> None:
     assert [name for name in sorted(shown) if f"## `recollect {name}" not in known] == []
 
 
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+@pytest.mark.model
+def test_the_readmes_recall_prints_what_stands_there(tmp_path: Path) -> None:
+    """Ids, times and the last digits aside."""
+    (shown,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    script = "set -e\n" + "\n".join(re.findall(r"^\$ (.*)", shown, re.MULTILINE))
+    models = str(settings.load().models)
+    said = run(["bash", "-c", script], tmp_path, RECOLLECT_EMBEDDER="default", RECOLLECT_MODELS=models).stdout
+
+    def told(text: str) -> list[tuple[str, float]]:
+        rows = re.findall(r"^ {4}(\w+) +█\S* +([\d.]+)  rank 1 · raw ([\d.]+) · weight ([\d.]+)", text, re.MULTILINE)
+        return [(name, float(figure)) for name, *figures in rows for figure in figures]
+
+    assert len(told(shown)) == 6
+    for (name, figure), (now, new) in zip(told(shown), told(said), strict=False):
+        assert name == now and figure == pytest.approx(new, abs=0.005)
+    for line in ("remembered", "left out (the same text)", "note    read 'depoy' as 'deploy'"):
+        assert line in shown and line in said
+
+
+def run(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """A child process that finds this environment's `recollect`, a home of its own and the fake embedder."""
     environment = {
         **os.environ,
@@ -123,6 +142,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         "RECOLLECT_HOME": str(folder / "home"),
         "RECOLLECT_EMBEDDER": "fake",
         "RECOLLECT_RERANKER": "none",
+        **more,
     }
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
