@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recollect.doors.install import changing, entries, places
 from recollect.doors.install.changing import BACKUP_SUFFIX
+from tests.rights import bound_by_rights
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 ROOT = Path(__file__).parent.parent.parent
@@ -298,6 +300,26 @@ def test_one_malformed_file_keeps_every_agent_as_it_is(
     done = process("install")
     assert done.returncode != 0 and b"settings.json" in done.stderr
     assert set(contents(user)) == {".gemini/settings.json"}
+
+
+@pytest.mark.parametrize("locked", [".gemini", "."])
+def test_one_file_that_cannot_be_written_keeps_every_agent_as_it_is(
+    locked: str, user: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of a package manager, say: half of the agents were changed, and nobody was told which."""
+    monkeypatch.setenv("PATH", "")
+    for name in (".claude", ".codex", ".gemini"):
+        (user / name).mkdir()
+    (user / ".gemini" / "settings.json").write_text("{}")
+    (user / locked).chmod(0o555)
+    try:
+        with bound_by_rights():
+            done = cli("install")
+    finally:
+        (user / locked).chmod(0o755)
+    named = ".claude.json" if locked == "." else ".gemini/settings.json"
+    assert f"{user / named} cannot be written" in done.err and "nothing was changed" in done.err
+    assert contents(user) == {".gemini/settings.json": b"{}"}
 
 
 def test_a_model_that_cannot_be_fetched_keeps_nobody_from_installing(

@@ -142,6 +142,7 @@ def _planned(
 def _apply(plans: Plans, *, installing: bool) -> None:
     from recollect.doors.install import changing
 
+    changing.require_writable(one for changes in plans.values() for one in changes)
     for changes in plans.values():
         changing.apply(changes, installing=installing)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Generator, Sequence
+import tempfile
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,22 @@ def plan_install(targets: Sequence[Target]) -> list[Change]:
 def plan_uninstall(targets: Sequence[Target]) -> list[Change]:
     """What uninstalling would change."""
     return [_without(target) for target in targets]
+
+
+def require_writable(changes: Iterable[Change]) -> None:
+    """Find out before the first file is touched whether all can be written: some belong to a package manager."""
+    for change in changes:
+        if change.action == "unchanged":
+            continue
+        folder = next(one for one in change.path.resolve().parents if one.exists())
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise RecollectError(
+                f"{change.path} cannot be written: {error.strerror}",
+                "nothing was changed: let it be written, or put in by hand what --dry-run shows, and name the others",
+            ) from error
 
 
 def apply(changes: Sequence[Change], *, installing: bool) -> None:
