@@ -248,6 +248,23 @@ def test_a_toml_table_goes_in_at_the_end_and_comes_out_again(text: str) -> None:
     assert out == text or out == text + "\n"
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_what_codex_writes_before_our_last_mark_stays(newline: str) -> None:
+    """It keeps a comment at the end of the file there, and puts new tables before it: which folders it trusts."""
+    before = 'model = "x"\n\n[mcp_servers.docs]\ncommand = "npx"\n'.replace("\n", newline)
+    once = entries.with_toml_server(before, "codex", COMMAND)
+    own = '\n[mcp_servers.recollect.env]\nRECOLLECT_HOME = "/w"\nlist = [\n  [1],\n[2]]\n'.replace("\n", newline)
+    theirs = '\n# mine\n[projects."/home/me/shop"]\ntrust_level = "trusted"\n\n[[mcp_servers.z]]\n[tui]\na = 1\n'
+    theirs = theirs.replace("\n", newline)
+    for added in (theirs, own + theirs):
+        mixed = once.replace(tomltext.END, added + tomltext.END)
+        assert entries.with_toml_server(mixed, "codex", COMMAND) == mixed
+        moved = entries.with_toml_server(mixed, "codex", ["/new/bin/recollect"])
+        assert tomllib.loads(moved)["mcp_servers"]["recollect"]["command"] == "/new/bin/recollect"
+        assert tomltext.without_table(moved) == tomltext.without_table(mixed) == before + theirs
+        assert tomltext.without_table(f"b = = 2\n{mixed}") == f"b = = 2\n{before}{theirs}"
+
+
 @pytest.mark.parametrize("quotes", ['"""', "'''"])
 def test_marks_within_a_text_of_several_lines_are_not_taken_for_ours(quotes: str) -> None:
     """Somebody may keep a copy of our table in his instructions, before ours or without it."""

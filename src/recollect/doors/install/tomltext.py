@@ -10,6 +10,7 @@ from typing import Any, cast
 
 BEGIN = "# >>> recollect: added by `recollect install`, removed by `recollect uninstall`"
 END = "# <<< recollect"
+_HEADER = re.compile(r"^(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(\[[^\r\n]*)", re.MULTILINE)
 
 
 class Malformed(ValueError):
@@ -69,17 +70,43 @@ def _checked(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
 
 
 def without_table(text: str) -> str:
-    """The text without our table and the empty line before it."""
+    """The text without our table and the empty line before it.
+
+    Codex keeps a comment that ends the file where it is and puts new tables before it: those behind ours stay.
+    """
     start, end = _marks(text)
     if start < 0 or end < 0:
         return text
+    theirs = text[_end_of_table(text, start, end) : end]
     end += len(END)
     rest = text[end:]
-    rest = rest[2:] if rest.startswith("\r\n") else rest.removeprefix("\n")
+    rest = theirs + (rest[2:] if rest.startswith("\r\n") else rest.removeprefix("\n"))
     before = text[:start]
     if before.endswith("\n\n") or before.endswith("\n\r\n"):
         before = before[: -2 if before.endswith("\r\n") else -1]
     return before + rest
+
+
+def _end_of_table(text: str, start: int, end: int) -> int:
+    """Between our marks: where the first table begins that is not ours, with the empty lines and comments above it."""
+    ours: list[str] = []
+    for found in _HEADER.finditer(text, start + len(BEGIN), end):
+        try:
+            parse(text[start : found.start()])  # within a list over several lines it is no header
+            path = _path(parse(found[1]))
+        except Malformed:
+            continue
+        ours = ours or path
+        if path[: len(ours)] != ours:
+            return found.start()
+    return end
+
+
+def _path(document: Any) -> list[str]:
+    """The names in the header of a table."""
+    if isinstance(document, list):
+        return _path(cast(list[Any], document)[0])
+    return [step for name, inner in cast(dict[str, Any], document).items() for step in (name, *_path(inner))]
 
 
 def _marks(text: str) -> tuple[int, int]:
