@@ -109,6 +109,11 @@ class RerankStep:
     ms: float = 0.0
     considered: int = 0
 
+    @property
+    def is_lacking(self) -> bool:
+        """Whether one was wanted, and is not here, failed or was late."""
+        return self.skipped not in (None, "off", "unanimity", "nothing to reorder")
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:

@@ -117,9 +117,7 @@ def _asked(deep: Recall, shipped: Recall | None) -> Asked:
 
 def _lacks_a_part(trace: Trace) -> bool:
     """Whether a list failed, or a model that was asked for was not there, failed or was late."""
-    without = trace.rerank.skipped or ""
-    unjudged = without in ("no reranker", "too slow") or without.startswith("failed")
-    return unjudged or trace.fell_back_to_bm25 or any(one.error for one in trace.legs.values())
+    return trace.rerank.is_lacking or trace.fell_back_to_bm25 or any(one.error for one in trace.legs.values())
 
 
 def _plain(bench: Bench, limit: int) -> Callable[[Case], Asked]:

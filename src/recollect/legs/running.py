@@ -36,7 +36,6 @@ TIME_KINDS = frozenset({"latest", "recent"})
 """Which legs find something without a word."""
 
 HYBRID = frozenset({"hybrid", "hybrid-rerank"})
-NOT_RERANKED_ON_PURPOSE = frozenset({None, "off", "unanimity", "nothing to reorder"})
 SECOND_WAVE = frozenset({"graph", "bridge"})
 ANCHOR_DEPTH = 50
 
@@ -75,7 +74,7 @@ class Journal:
     def reranked(self, step: RerankStep) -> None:
         """Close that stage; where a reranker was wanted and the order is not its own, the notes tell why."""
         self.stage("rerank")
-        if step.skipped not in NOT_RERANKED_ON_PURPOSE:
+        if step.is_lacking:
             self.notes.append(f"not reranked: {step.skipped}")
 
     def fail(self, name: str, error: Exception) -> None:
