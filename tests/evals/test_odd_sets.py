@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +172,47 @@ def test_a_question_at_the_end_of_time_is_answered(tmp_path: Path, opened: Opene
     corpus = [{**CORPUS[0], "metadata": {"created_at": "9999-12-31T23:00:00Z"}}, *CORPUS[1:]]
     bench = opened(write_set(tmp_path / "set", corpus, ONE, [("q1", "a1", 1)]))
     assert evaluate(bench, system("balanced", {}, None), Plan()).measures["recall@5"].mean == 1.0
+
+
+def dated(id: str, session: str | None, at: str | None = None) -> dict[str, Any]:
+    told = {"session": session, "created_at": at}
+    return {"_id": id, "text": f"text {id}", "metadata": {name: value for name, value in told.items() if value}}
+
+
+def test_a_turn_without_a_time_was_said_when_the_one_before_it_was(tmp_path: Path) -> None:
+    """Often only the first turn of a session tells when it was."""
+    corpus = [
+        dated("a1", "a"), dated("a2", "a", "2024-03-02"), dated("a3", "a"),
+        dated("b1", "b", "2024-03-01"), dated("b2", "b"), dated("c1", "c"), dated("alone", None),
+    ]  # fmt: skip
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, ONE, [("q1", "a1", 1)]))
+    assert {one.id: one.created_at and one.created_at.day for one in loaded.documents} == {
+        "a1": 2, "a2": 2, "a3": 2, "b1": 1, "b2": 1, "c1": None, "alone": None,
+    }  # fmt: skip
+    assert [one.id for one in loaded.documents] == ["c1", "alone", "b1", "b2", "a1", "a2", "a3"]
+
+
+@pytest.mark.parametrize("other", ["2020-01-01", "2024-03-01"])
+def test_what_has_no_time_is_as_old_as_the_oldest(tmp_path: Path, opened: Opened, other: str) -> None:
+    queries = [{**ONE[0], "metadata": {"question_date": other}}]
+    corpus = [CORPUS[0], dated("b", None, other), dated("c", None, "2025-01-01")]
+    bench = opened(write_set(tmp_path / "set", corpus, queries, [("q1", "a1", 1)]))
+    assert evaluate(bench, system("balanced", {}, None), Plan()).measures["recall@5"].mean == 1.0
+
+
+def test_a_question_with_a_date_finds_what_has_none(tmp_path: Path, opened: Opened) -> None:
+    """Documents without any time would else lie in its future, and `balanced` would answer nothing."""
+    queries = [{**ONE[0], "metadata": {"question_date": "2021-05-30T10:00:00+09:00"}}]
+    bench = opened(write_set(tmp_path / "set", CORPUS, queries, [("q1", "a1", 1)]))
+    assert evaluate(bench, system("balanced", {}, None), Plan()).measures["recall@5"].mean == 1.0
+    (case,) = bench.cases
+    assert case.now == datasets.UNDATED and case.now.utcoffset() == timedelta(hours=9)
+
+
+def test_evidence_from_after_the_question_is_told(tmp_path: Path) -> None:
+    corpus = [dated("a1", None, "2024-03-05"), dated("a2", None, "2024-03-01")]
+    queries = [{**ONE[0], "metadata": {"question_date": at}} for at in ("2024-03-02",)]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q1", "a1", 1), ("q1", "a2", 1)]))
+    assert datasets.remarks(loaded) == [
+        "1 questions have evidence dated more than a day after they were asked, which balanced leaves out"
+    ]

@@ -90,7 +90,8 @@ def namespace_of(name: str | None) -> str:
 def cases_of(dataset: Dataset, places: Mapping[str, str], queries: Sequence[Query]) -> list[Case]:
     """The set's questions with memory ids instead of document ids, each asked at its own time.
 
-    Without a date a question is asked when the last memory of its namespace was made.
+    Without a date a question is asked when the last memory of its namespace was made; where no memory has a time, not
+    before they are written.
     """
     latest: dict[str | None, datetime] = {}
     for one in dataset.documents:
@@ -100,6 +101,8 @@ def cases_of(dataset: Dataset, places: Mapping[str, str], queries: Sequence[Quer
     found: list[Case] = []
     for one in queries:
         now = one.asked_at or latest.get(one.namespace, whole)
+        if not latest and now < datasets.UNDATED:
+            now = datasets.UNDATED.astimezone(now.tzinfo)
         found.append(
             Case(
                 id=one.id,

@@ -194,7 +194,8 @@ def _build(
 
 def _fill(engine: Engine, dataset: Dataset, progress: Progress) -> None:
     ids = (memory_id(number) for number in range(len(dataset.documents)))
-    now = max((one.created_at for one in dataset.documents if one.created_at), default=datasets.UNDATED)
+    # What has no time is as old as the oldest: it would else be hidden from questions that were asked before the end.
+    now = min((one.created_at for one in dataset.documents if one.created_at), default=datasets.UNDATED)
     waiting, written = drafts(dataset), 0
     while chunk := [one for _, one in zip(range(WRITTEN_AT_ONCE), waiting)]:
         receipts = writing.remember_many(engine.store, chunk, new_id=lambda: next(ids), now=now, policy=POLICY)

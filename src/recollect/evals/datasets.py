@@ -17,7 +17,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TextIO, TypeVar, cast
 
@@ -36,6 +36,8 @@ ASIDE = frozenset({"adversarial"})
 ASKED_AT = ("question_date", "asked_at", "created_at")
 STRATUM = ("category", "stratum", "question_type")
 CANDIDATES = ("sessions", "documents", "docs", "candidates")
+AHEAD = timedelta(days=1)
+"""How far after a question `balanced` still sees (`query.as_of_days`)."""
 MAX_ENTRIES = 5_000_000
 MAX_GRADE = 1_000_000
 """What judges by grades counts in C, and not so far as Python does."""
@@ -106,7 +108,7 @@ def load(folder: Path) -> Dataset:
     every_document = [_document(entry) for entry in _entries(folder / "corpus.jsonl")]
     entries = _entries(folder / "queries.jsonl")
     everything, apart = _scoped(_distinct(every_document, folder / "corpus.jsonl"), entries)
-    documents = tuple(in_order([one for one in everything if one.content.strip()]))
+    documents = tuple(in_order(dated([one for one in everything if one.content.strip()])))
     relevant, unknown = _judgements(judgements, {one.id for one in documents})
     haystacks, nameless = _haystacks(folder / "haystacks.jsonl", every_document, {one.id for one in documents})
     read = _distinct([_query(entry, relevant, haystacks) for entry in entries], folder / "queries.jsonl")
@@ -135,6 +137,8 @@ def remarks(dataset: Dataset) -> list[str]:
     """What a reader of the figures should know about the data, in words."""
     homes = {one.id: one.namespace for one in dataset.documents}
     lost = sum(any(not _reaches(one, id, homes) for id in one.relevant) for one in dataset.queries)
+    times = {one.id: one.created_at for one in dataset.documents}
+    early = sum(any(_is_after(times[id], one.asked_at) for id in one.relevant) for one in dataset.queries)
     everywhere = sum(one.candidates is None and one.kind != "unjudged" for one in dataset.queries)
     told = [
         f"judged by {TEST} alone, not by {', '.join(dataset.unused)}" if dataset.unused else "",
@@ -156,12 +160,19 @@ def remarks(dataset: Dataset) -> list[str]:
         f"{lost} questions have evidence in another namespace or outside their haystack, where they cannot find it"
         if lost
         else "",
+        f"{early} questions have evidence dated more than a day after they were asked, which balanced leaves out"
+        if early
+        else "",
     ]
     return [one for one in told if one]
 
 
 def _reaches(query: Query, id: str, homes: Mapping[str, str | None]) -> bool:
     return homes[id] == query.namespace and (query.candidates is None or id in query.candidates)
+
+
+def _is_after(made: datetime | None, asked: datetime | None) -> bool:
+    return made is not None and asked is not None and made - asked > AHEAD
 
 
 def _scoped(documents: Sequence[Document], questions: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
@@ -189,6 +200,21 @@ def _is_itself(query: Query, texts: Mapping[str, list[str]]) -> bool:
     """The same id can be chance, and a title may stand before the text: it ends with the words of the question."""
     words = query.text.split()
     return bool(words) and query.id not in query.relevant and texts.get(query.id, [])[-len(words) :] == words
+
+
+def dated(documents: Sequence[Document]) -> list[Document]:
+    """Where a session has times, a turn without one was said when the one before it was, or when the session began."""
+    times: dict[tuple[str | None, str], datetime] = {}
+    for one in documents:
+        if one.session is not None and one.created_at is not None:
+            times.setdefault((one.namespace, one.session), one.created_at)
+    found: list[Document] = []
+    for one in documents:
+        if one.session is not None and (known := one.created_at or times.get((one.namespace, one.session))):
+            times[one.namespace, one.session] = known
+            one = replace(one, created_at=known)
+        found.append(one)
+    return found
 
 
 def in_order(documents: Sequence[Document]) -> list[Document]:
