@@ -220,7 +220,7 @@ def test_what_figures_leave_out_is_told(tmp_path: Path) -> None:
     corpus = [{"_id": "a", "text": "text a"}, {"_id": "b", "text": "text b"}, {"_id": "empty", "text": " "}]
     haystacks = [{"query": "q", "documents": ["b"]}]
     qrels = [("q", "a", 1), ("q", "missing", 1)]
-    told = datasets.remarks(datasets.load(write_set(tmp_path / "set", corpus, [{"_id": "q"}], qrels, haystacks)))
+    told = datasets.remarks(datasets.load(write_set(tmp_path / "set", corpus, [asked("q", "a")], qrels, haystacks)))
     assert [one.split()[0] for one in told] == ["1", "1", "1"]
     assert "without text" in told[0] and "does not hold" in told[1] and "outside their haystack" in told[2]
 
@@ -235,6 +235,6 @@ def test_haystacks_and_judgements_that_fit_nothing_are_told(tmp_path: Path) -> N
     assert told == [
         "1 documents without text were left out",
         "2 questions of qrels/ or haystacks.jsonl are not in queries.jsonl",
-        "1 names in haystacks.jsonl are those of no document and no session",
+        "1 names in haystacks are those of no document and no session",
         "1 questions have no haystack and are asked of everything",
     ]

@@ -216,3 +216,126 @@ def test_evidence_from_after_the_question_is_told(tmp_path: Path) -> None:
     assert datasets.remarks(loaded) == [
         "1 questions have evidence dated more than a day after they were asked, which balanced leaves out"
     ]
+
+
+@pytest.mark.parametrize("session", ["session", "session_id", "session_num"])
+@pytest.mark.parametrize("time", ["created_at", "timestamp", "date", "date_time", "session_date"])
+@pytest.mark.parametrize("beside", [False, True])
+def test_sessions_and_times_go_by_other_names_too(tmp_path: Path, session: str, time: str, beside: bool) -> None:
+    """A turn without its session has no neighbours: a tenth and more of a conversation's figures."""
+    told = {session: 3, time: "1:56 pm on 8 May, 2023", "speaker": "Ann", "namespace": "c1"}
+    corpus = [{"_id": "a1", "text": "x", **(told if beside else {"metadata": told})}]
+    queries = [{**ONE[0], **({"namespace": "c1", "category": "x"} if beside else {})}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q1", "a1", 1)]))
+    (one,) = loaded.documents
+    assert (one.session, one.created_at, one.namespace) == ("3", datetime(2023, 5, 8, 13, 56, tzinfo=UTC), "c1")
+    assert one.metadata == {"speaker": "Ann"} and datasets.remarks(loaded) == []
+    assert loaded.queries[0].stratum == ("x" if beside else None)
+
+
+def test_what_is_no_time_stays_under_its_name(tmp_path: Path) -> None:
+    told = {"date": "in spring", "timestamp": "2024-05-01", "session_id": ""}
+    corpus = [{"_id": "a1", "text": "x", "metadata": told}, {"_id": "a2", "text": "y", "metadata": {"date": "soon"}}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, ONE, [("q1", "a1", 1)]))
+    first = next(one for one in loaded.documents if one.id == "a1")
+    assert first.created_at == datetime(2024, 5, 1, tzinfo=UTC) and first.session is None
+    assert first.metadata["date"] == "in spring"
+    assert datasets.remarks(loaded) == ["1 times could not be read"]
+
+
+@pytest.mark.parametrize(
+    ("id", "metadata", "kind"),
+    [
+        ("q1_abs", {}, "unanswerable"),
+        ("q1_abs", {"abstention": False}, "counted"),
+        ("q1", {"abstention": "True"}, "unanswerable"),
+        ("q1", {"abstention": 1}, "unanswerable"),
+        ("q1", {"abstention": "no"}, "counted"),
+        ("q1", {"is_abstention": True}, "unanswerable"),
+        ("q1", {"answerable": "false"}, "unanswerable"),
+        ("q1", {"answerable": 0}, "unanswerable"),
+        ("q1", {"is_answerable": False}, "unanswerable"),
+        ("q1", {"is_impossible": True}, "unanswerable"),
+        ("q1", {"unanswerable": True}, "unanswerable"),
+        ("q1", {"answerable": True, "is_impossible": False}, "counted"),
+        ("q1", {"category": "Abstention"}, "unanswerable"),
+        ("q1", {"question_type": "unanswerable"}, "unanswerable"),
+        ("q1", {"category": "Adversarial"}, "aside"),
+        ("q1", {"category": 5, "adversarial_answer": "a cat"}, "aside"),
+        ("q1", {"category": 5}, "counted"),
+    ],
+)
+def test_questions_without_an_answer_are_known_however_they_are_marked(
+    tmp_path: Path, id: str, metadata: dict[str, Any], kind: str
+) -> None:
+    queries = [{"_id": id, "text": "x", "metadata": metadata}, {"_id": "other", "text": "y"}]
+    loaded = datasets.load(write_set(tmp_path / "set", CORPUS, queries, [(id, "a1", 1), ("other", "a2", 1)]))
+    assert loaded.queries[0].kind == kind
+
+
+def test_texts_go_by_other_names_and_a_question_without_words_is_told(tmp_path: Path) -> None:
+    corpus = [{"_id": "a1", "contents": "The ferry leaves."}, {"_id": "a2", "content": "Bees."}]
+    queries = [{"_id": "q1", "query": "ferry"}, {"_id": "q2", "question": "bees"}, {"_id": "q3", "prompt": "bees"}]
+    qrels = [("q1", "a1", 1), ("q2", "a2", 1), ("q3", "a2", 1)]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, qrels))
+    assert [one.content for one in loaded.documents] == ["The ferry leaves.", "Bees."]
+    assert [one.text for one in loaded.queries] == ["ferry", "bees", ""]
+    assert datasets.remarks(loaded) == ["1 questions have no words"]
+
+
+@pytest.mark.parametrize(
+    "haystack",
+    [
+        {"query_id": "q1", "session_ids": ["s"]},
+        {"query-id": "q1", "corpus-ids": ["a1", "a2"]},
+        {"_id": "q1", "haystack": ["s"]},
+        {"question_id": "q1", "haystack_dates": ["2024"], "haystack_session_ids": ["s"]},
+        {"query": "q1", "documents": [{"_id": "a1"}, {"id": "a2"}]},
+        {"query": "q1", "sessions": ["s"], "answers": ["a3"]},
+    ],
+)
+def test_haystacks_are_read_however_they_are_written(tmp_path: Path, haystack: dict[str, Any]) -> None:
+    corpus = [dated("a1", "s"), dated("a2", "s"), dated("a3", "t")]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, ONE, [("q1", "a1", 1)], [haystack]))
+    assert loaded.queries[0].candidates == {"a1", "a2"} and datasets.remarks(loaded) == []
+
+
+def test_a_question_may_name_its_haystack_itself(tmp_path: Path) -> None:
+    corpus = [dated("a1", "s"), dated("a2", "s"), dated("a3", "t")]
+    queries = [{**ONE[0], "metadata": {"haystack_session_ids": ["s", "gone"]}}, {"_id": "q2", "text": "x"}]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q1", "a1", 1), ("q2", "a3", 1)]))
+    assert [one.candidates for one in loaded.queries] == [{"a1", "a2"}, None]
+    assert datasets.remarks(loaded) == [
+        "1 names in haystacks are those of no document and no session",
+        "1 questions have no haystack and are asked of everything",
+    ]
+
+
+@pytest.mark.parametrize("name", ["haystacks.jsonl.gz", "haystack.jsonl", "haystacks.json"])
+def test_a_haystack_file_that_would_be_passed_over_is_named(tiny: Path, name: str) -> None:
+    (tiny / name).write_text("{}", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=name.replace(".", r"\.")):
+        datasets.load(tiny)
+
+
+def test_judgements_divided_by_spaces_are_read(tiny: Path) -> None:
+    """As TREC's own files are; where the first line has tabs, an id may hold spaces."""
+    expected = {"q1": {"a1": 1}, "q2": {"a6": 1}}
+    assert judged(tiny, "q1 0 a1 1\nq2  Q0 a6 1 \n") == expected
+    assert judged(tiny, "\nquery-id corpus-id score\nq1 a1 1\nq2 a6 1\n") == expected
+    with pytest.raises(InvalidInput, match=r"test\.tsv:2"):
+        judged(tiny, "query-id\tcorpus-id\tscore\nq1 a1 1\n")
+
+
+def test_metadata_that_part_a_set_without_being_its_namespace_are_told(tmp_path: Path) -> None:
+    corpus = [{"_id": id, "text": id, "metadata": {"sample_id": id[0], "lang": "en"}} for id in ("a1", "a2", "b1")]
+    queries = [
+        {"_id": "q1", "text": "x", "metadata": {"sample_id": "a", "lang": "en"}},
+        {"_id": "q2", "text": "y", "metadata": {"sample_id": "b", "lang": "en"}},
+    ]
+    loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q1", "a1", 1), ("q2", "b1", 1)]))
+    assert datasets.remarks(loaded) == [
+        "every question shares sample_id with its evidence: call it namespace if nothing else may be found"
+    ]
+    mixed = datasets.load(write_set(tmp_path / "mixed", corpus, queries, [("q1", "b1", 1), ("q2", "b1", 1)]))
+    assert datasets.remarks(mixed) == []

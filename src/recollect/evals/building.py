@@ -48,7 +48,7 @@ FOLDER_BYTES = 150
 WRITTEN_AT_ONCE = 500
 # The parts of the code that decide what a store holds, and which memory is which document.
 WRITERS = ("domain", "stages", "stores", "upkeep", "writing")
-READERS = ("bench.py", "building.py", "datasets.py", "moments.py")
+READERS = ("bench.py", "building.py", "datasets.py", "entries.py", "moments.py")
 BUILDING = ".building-"
 ABANDONED_SECONDS = 24 * 3600.0
 

@@ -2,10 +2,10 @@
 own candidates. Where qrels/ holds several files, test.tsv alone judges, as BEIR means it; without it, all of them do.
 
 Of a document's metadata, `namespace` and `session` become its scope and `created_at` its time; the rest is stored with
-it. A question's `namespace` says where it is searched (without one: in the only one that there is, or everywhere, if no
-question names one), `question_date` (or `created_at`) when it was asked, `category` its stratum. A question marked
-`abstention` has no answer; one of category `adversarial` is reported, but apart. A document that is the question itself
-(the same id, the same text, as in sets of arguments) is no answer to it.
+it (other names of these: `entries.py`). A question's `namespace` says where it is searched (without one: in the only
+one that there is, or everywhere, if no question names one), `question_date` (or `created_at`) when it was asked,
+`category` its stratum. A question marked `abstention` has no answer; one of category `adversarial` is reported, but
+apart. A document that is the question itself (the same id, the same text, as in sets of arguments) is no answer to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TextIO, TypeVar, cast
 
 from recollect.domain.errors import InvalidInput, NotFound
-from recollect.evals.moments import moment
+from recollect.evals import entries as said
 
 Question = TypeVar("Question")
 Kind = Literal["counted", "aside", "unanswerable", "unjudged"]
@@ -32,16 +32,13 @@ Entry = TypeVar("Entry", "Document", "Query")
 UNDATED = datetime(2024, 1, 1, tzinfo=UTC)
 """The time of everything in a set that knows no times: the same on every machine and every day."""
 
-ASIDE = frozenset({"adversarial"})
-ASKED_AT = ("question_date", "asked_at", "created_at")
-STRATUM = ("category", "stratum", "question_type")
-CANDIDATES = ("sessions", "documents", "docs", "candidates")
 AHEAD = timedelta(days=1)
 """How far after a question `balanced` still sees (`query.as_of_days`)."""
 MAX_ENTRIES = 5_000_000
 MAX_GRADE = 1_000_000
 """What judges by grades counts in C, and not so far as Python does."""
 TEST = "test.tsv"
+HAYSTACKS = "haystacks.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +92,8 @@ class Dataset:
     """Questions that are judged or have a haystack, but are not in queries.jsonl."""
     nameless: int = 0
     """Names in haystacks that no document and no session has."""
+    walls: tuple[str, ...] = ()
+    """Metadata that hold every question and its evidence together, as a namespace would."""
 
 
 def load(folder: Path) -> Dataset:
@@ -110,13 +109,15 @@ def load(folder: Path) -> Dataset:
     everything, apart = _scoped(_distinct(every_document, folder / "corpus.jsonl"), entries)
     documents = tuple(in_order(dated([one for one in everything if one.content.strip()])))
     relevant, unknown = _judgements(judgements, {one.id for one in documents})
-    haystacks, nameless = _haystacks(folder / "haystacks.jsonl", every_document, {one.id for one in documents})
+    _check_haystack_file(folder)
+    stored = {one.id for one in documents}
+    haystacks, nameless = _haystacks(folder / HAYSTACKS, entries, every_document, stored)
     read = _distinct([_query(entry, relevant, haystacks) for entry in entries], folder / "queries.jsonl")
     queries = tuple(_placed(read, documents))
     if all(one.kind == "unjudged" for one in queries):
         hint = "the ids in qrels/ must be those of queries.jsonl and corpus.jsonl"
         raise InvalidInput(f"{folder}: no question has a judgement of a document that is there", hint)
-    files = [folder / "corpus.jsonl", folder / "queries.jsonl", *judgements, folder / "haystacks.jsonl"]
+    files = [folder / "corpus.jsonl", folder / "queries.jsonl", *judgements, folder / HAYSTACKS]
     return Dataset(
         name=folder.resolve().name,
         documents=documents,
@@ -127,9 +128,10 @@ def load(folder: Path) -> Dataset:
         unknown_judgements=unknown,
         unused=tuple(one.name for one in every if one not in judgements),
         repeated=len(every_document) - len(everything) + len(entries) - len(read),
-        timeless=sum("created_at" in one.metadata for one in everything) + sum(map(_undated, entries)),
+        timeless=sum(_is_timeless(one) for one in everything) + sum(map(_undated, entries)),
         strangers=len((relevant.keys() | haystacks.keys()) - {one.id for one in queries}),
         nameless=nameless,
+        walls=_walls(entries, documents, relevant),
     )
 
 
@@ -137,6 +139,7 @@ def remarks(dataset: Dataset) -> list[str]:
     """What a reader of the figures should know about the data, in words."""
     homes = {one.id: one.namespace for one in dataset.documents}
     lost = sum(any(not _reaches(one, id, homes) for id in one.relevant) for one in dataset.queries)
+    wordless = sum(not one.text.strip() and one.kind != "unjudged" for one in dataset.queries)
     times = {one.id: one.created_at for one in dataset.documents}
     early = sum(any(_is_after(times[id], one.asked_at) for id in one.relevant) for one in dataset.queries)
     everywhere = sum(one.candidates is None and one.kind != "unjudged" for one in dataset.queries)
@@ -151,8 +154,11 @@ def remarks(dataset: Dataset) -> list[str]:
         f"{dataset.strangers} questions of qrels/ or haystacks.jsonl are not in queries.jsonl"
         if dataset.strangers
         else "",
-        f"{dataset.nameless} names in haystacks.jsonl are those of no document and no session"
-        if dataset.nameless
+        f"{dataset.nameless} names in haystacks are those of no document and no session" if dataset.nameless else "",
+        f"{wordless} questions have no words" if wordless else "",
+        f"every question shares {' and '.join(dataset.walls)} with its evidence: "
+        "call it namespace if nothing else may be found"
+        if dataset.walls
         else "",
         f"{everywhere} questions have no haystack and are asked of everything"
         if everywhere and any(one.candidates is not None for one in dataset.queries)
@@ -171,13 +177,31 @@ def _reaches(query: Query, id: str, homes: Mapping[str, str | None]) -> bool:
     return homes[id] == query.namespace and (query.candidates is None or id in query.candidates)
 
 
+def _walls(
+    entries: Sequence[Mapping[str, Any]], documents: Sequence[Document], relevant: Mapping[str, Mapping[str, int]]
+) -> tuple[str, ...]:
+    """Fields of questions and documents that part a set without namespaces, and never a question from its evidence."""
+    told = [(said.metadata(one), relevant[id]) for one in entries if (id := said.id_of(one)) in relevant]
+    if not told or any(one.namespace is not None for one in documents):
+        return ()
+    homes = {one.id: one.metadata for one in documents}
+    names = [
+        name
+        for name in told[0][0]
+        if len({str(found.get(name)) for found in homes.values()}) > 1
+        and all(name in asked and name in homes[id] for asked, judged in told for id in judged)
+        and all(homes[id][name] == asked[name] for asked, judged in told for id in judged)
+    ]
+    return tuple(sorted(names))
+
+
 def _is_after(made: datetime | None, asked: datetime | None) -> bool:
     return made is not None and asked is not None and made - asked > AHEAD
 
 
 def _scoped(documents: Sequence[Document], questions: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
     """The documents, and whether their namespaces part them: where no question names one, all are asked everywhere."""
-    named = any(_name(_metadata(entry).get("namespace")) is not None for entry in questions)
+    named = any(said.name(said.metadata(entry).get(said.NAMESPACE)) is not None for entry in questions)
     if named or len({one.namespace for one in documents}) <= 1:
         return list(documents), True
     sessions = [None if one.session is None else f"{one.namespace} {one.session}" for one in documents]
@@ -273,7 +297,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     """The objects of a file, each with an id."""
     found: list[dict[str, Any]] = []
     for number, entry in _numbered(path):
-        if not _id(entry):
+        if not said.id_of(entry):
             raise InvalidInput(f"{path}:{number} has no _id", "every document and every question needs one")
         found.append(entry)
     return found
@@ -328,19 +352,19 @@ def _speakers(documents: Sequence[Document]) -> dict[str, list[str]]:
 
 
 def _document(entry: Mapping[str, Any]) -> Document:
-    metadata = _metadata(entry)
-    title, text = str(entry.get("title") or "").strip(), str(entry.get("text") or "")
+    metadata = said.metadata(entry)
+    title, text = str(entry.get("title") or "").strip(), said.text(entry, said.DOCUMENT_TEXT)
     # A title carries weight: it comes first, unless the text starts with it anyway.
     content = f"{title}\n{text}" if title and not text.startswith(title) else text
-    created_at = moment(metadata.get("created_at"))
+    (in_session, session), (told_by, created_at) = said.session(metadata), said.made_at(metadata)
     # A time that nobody can read stays where it stood.
-    taken = ("namespace", "session", *(("created_at",) if created_at or not metadata.get("created_at") else ()))
+    taken = {said.NAMESPACE, in_session, *((told_by,) if created_at or not metadata.get(told_by) else ())}
     left = {name: value for name, value in metadata.items() if name not in taken}
     return Document(
-        id=_id(entry),
+        id=said.id_of(entry),
         content=content,
-        namespace=_name(metadata.get("namespace")),
-        session=_name(metadata.get("session")),
+        namespace=said.name(metadata.get(said.NAMESPACE)),
+        session=session,
         created_at=created_at,
         metadata={"title": title, **left} if title else left,
     )
@@ -349,21 +373,20 @@ def _document(entry: Mapping[str, Any]) -> Document:
 def _query(
     entry: Mapping[str, Any], relevant: Mapping[str, dict[str, int]], haystacks: Mapping[str, frozenset[str]]
 ) -> Query:
-    metadata, id = _metadata(entry), _id(entry)
-    stratum = next((str(metadata[name]) for name in STRATUM if metadata.get(name) not in (None, "")), None)
+    metadata, id = said.metadata(entry), said.id_of(entry)
     known = relevant.get(id, {})
     kind: Kind = "counted" if known else "unjudged"
-    if stratum in ASIDE and known:
+    if said.is_aside(metadata) and known:
         kind = "aside"
-    if metadata.get("abstention") is True or metadata.get("answerable") is False:
+    if said.is_unanswerable(id, metadata):
         kind = "unanswerable"
     return Query(
         id=id,
-        text=str(entry.get("text") or ""),
+        text=said.text(entry, said.QUERY_TEXT),
         kind=kind,
-        stratum=stratum,
-        namespace=_name(metadata.get("namespace")),
-        asked_at=moment(_asked(metadata)),
+        stratum=said.stratum(metadata),
+        namespace=said.name(metadata.get(said.NAMESPACE)),
+        asked_at=said.asked_at(metadata)[1],
         candidates=haystacks.get(id),
         relevant=known,
     )
@@ -374,10 +397,14 @@ def _judgements(files: Sequence[Path], known: set[str]) -> tuple[dict[str, dict[
     relevant: dict[str, dict[str, int]] = {}
     unknown = 0
     for path in files:
+        divided: str | None = None
         with _text_of(path) as file:
             for number, line in enumerate(file, start=1):
-                cells = line.rstrip().split("\t")
-                if not line.strip() or (number == 1 and _is_header(cells)):
+                if not line.strip():
+                    continue
+                first, divided = divided is None, divided or ("\t" if "\t" in line else " ")
+                cells = line.rstrip().split("\t" if divided == "\t" else None)
+                if first and _is_header(cells):
                     continue
                 try:
                     query, document, grade = _judgement(cells)
@@ -407,50 +434,44 @@ def _is_header(cells: Sequence[str]) -> bool:
     return len(cells) in (3, 4) and not any(sign.isdigit() for cell in cells[2:] for sign in cell)
 
 
-def _haystacks(path: Path, documents: Sequence[Document], stored: set[str]) -> tuple[dict[str, frozenset[str]], int]:
-    """For each question the stored documents it may find: named themselves, or by their session; and how many names
-    are those of nothing."""
-    if not path.is_file():
-        return {}, 0
+def _haystacks(
+    path: Path, entries: Sequence[Mapping[str, Any]], documents: Sequence[Document], stored: set[str]
+) -> tuple[dict[str, frozenset[str]], int]:
+    """For each question the stored documents it may find, from the file or the question itself: named themselves, or by
+    their session; and how many names are those of nothing."""
+    own = ((said.id_of(one), said.candidates(said.metadata(one), said.HAYSTACK)) for one in entries)
+    named = {id: names for id, names in own if names is not None}
+    for number, entry in _numbered(path) if path.is_file() else ():
+        if (found := said.haystack(entry)) is None:
+            raise InvalidInput(f"{path}:{number} lacks its query or its candidates", 'use {"query", "sessions": […]}')
+        named[found[0]] = found[1]
     by_name: dict[str, set[str]] = {}
     for one in documents:
         for name in (one.id,) if one.session is None else (one.id, one.session):
             by_name.setdefault(name, set()).update({one.id} & stored)
-    found: dict[str, frozenset[str]] = {}
-    unknown: set[str] = set()
-    for number, entry in _numbered(path):
-        names = next((entry[name] for name in CANDIDATES if isinstance(entry.get(name), list)), None)
-        query = entry.get("query", entry.get("query-id"))
-        if names is None or query is None:
-            raise InvalidInput(f"{path}:{number} lacks its query or its candidates", 'use {"query", "sessions": […]}')
-        called = [str(name).strip() for name in cast(list[Any], names)]
-        unknown.update(name for name in called if name not in by_name)
-        found[str(query).strip()] = frozenset[str]().union(*(by_name.get(name, set[str]()) for name in called))
-    return found, len(unknown)
+    nothing = {name for names in named.values() for name in names if name not in by_name}
+    return {
+        query: frozenset[str]().union(*(by_name.get(name, set[str]()) for name in names))
+        for query, names in named.items()
+    }, len(nothing)
 
 
-def _metadata(entry: Mapping[str, Any]) -> dict[str, Any]:
-    value = entry.get("metadata")
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+def _check_haystack_file(folder: Path) -> None:
+    """Another name of it would be passed over, and every question asked of everything."""
+    wrong = next((one for one in sorted(folder.glob("haystack*.json*")) if one.name != HAYSTACKS), None)
+    if wrong is not None and not (folder / HAYSTACKS).is_file():
+        raise InvalidInput(f"{wrong} is not read", f"unpack it, or call it {HAYSTACKS}, an object a line")
 
 
-def _id(entry: Mapping[str, Any]) -> str:
-    value = entry.get("_id", entry.get("id"))
-    return "" if value is None else str(value).strip()
-
-
-def _name(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)
-
-
-def _asked(metadata: Mapping[str, Any]) -> Any:
-    return next((metadata[name] for name in ASKED_AT if metadata.get(name)), None)
+def _is_timeless(one: Document) -> bool:
+    """Whether a document tells its time, but so that nobody can read it."""
+    return one.created_at is None and any(one.metadata.get(field) for field in said.MADE_AT)
 
 
 def _undated(entry: Mapping[str, Any]) -> bool:
     """Whether a question tells when it was asked, but so that nobody can read it."""
-    told = _asked(_metadata(entry))
-    return told is not None and moment(told) is None
+    told, found = said.asked_at(said.metadata(entry))
+    return told is not None and found is None
 
 
 def _seconds(one: Document) -> float:
