@@ -9,6 +9,8 @@ WIDTH = 720
 COLOURS = 6
 LEFT = 210
 ROW = 20
+NAME, LEGEND = 28, 20
+"""Letters of a name in front of its line, and beside a curve."""
 
 Point = tuple[float, float]
 
@@ -33,7 +35,7 @@ def forest(title: str, rows: Sequence[tuple[str, str, float, float, float]]) -> 
         y += ROW
         for name, mean, low, high in members:
             colour = f"c{names.index(name) % COLOURS}"
-            parts.append(_text(14, y, name))
+            parts.append(_text(14, y, name, most=NAME))
             parts.append(
                 f'<line class="{colour}" x1="{across(low):.1f}" x2="{across(high):.1f}" y1="{y - 4}" y2="{y - 4}"/>'
             )
@@ -67,7 +69,7 @@ def lines(title: str, series: Mapping[str, Sequence[Point]], x_name: str, y_name
         parts.append(f'<polyline class="{style}" points="{" ".join(place(point) for point in sorted(curve))}"/>')
         height = top + 8 + number * 18
         parts.append(f'<line class="{style}" x1="{right + 14}" x2="{right + 34}" y1="{height}" y2="{height}"/>')
-        parts.append(_text(right + 40, height + 4, name))
+        parts.append(_text(right + 40, height + 4, name, most=LEGEND))
     parts.append(_text(left, bottom + 36, f"{x_name} → ; ↑ {y_name}"))
     return _svg(title, max(bottom + 46, top + 18 * len(series) + 20), "".join(parts))
 
@@ -78,9 +80,12 @@ def _svg(title: str, height: float, body: str) -> str:
     return f"{head}<title>{label}</title>{_text(4, 14, title, 'strong')}{body}</svg>"
 
 
-def _text(x: float, y: float, text: str, style: str = "") -> str:
-    shown = text if len(text) <= 34 or style else text[:33] + "…"
-    return f'<text x="{x:.1f}" y="{y:.1f}"{f" class={chr(34)}{style}{chr(34)}" if style else ""}>{escape(shown)}</text>'
+def _text(x: float, y: float, text: str, style: str = "", *, most: int | None = None) -> str:
+    """What has no room loses its middle: names of systems begin alike and differ at their end. The whole is a tip."""
+    place, tip, shown = f'x="{x:.1f}" y="{y:.1f}"', "", text
+    if most is not None and len(text) > most:
+        tip, shown = f"<title>{escape(text)}</title>", f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
+    return f"<text {place}{f' class={chr(34)}{style}{chr(34)}' if style else ''}>{tip}{escape(shown)}</text>"
 
 
 def _tick(x: float, y: float, value: float) -> str:
