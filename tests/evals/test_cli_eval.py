@@ -192,6 +192,17 @@ def test_a_sweep_without_a_curve_has_no_plot(cli: Cli, tiny: Path, tmp_path: Pat
         assert (tmp_path / "page.html").read_text("utf-8").count("<svg") == drawn
 
 
+def test_the_report_tells_what_a_reader_of_the_figures_should_know(cli: Cli, tiny: Path, tmp_path: Path) -> None:
+    """Once for each set: who reads the page did not see what the command said."""
+    (tiny / "qrels" / "train.tsv").write_text("q6\ta1\t1\n", encoding="utf-8")
+    out, page, text = tmp_path / "out", tmp_path / "report.html", tmp_path / "report.md"
+    cli("eval", "run", tiny, "-P", "lexical", "-P", "bm25", "--out", out)
+    cli("eval", "compare", "bm25", "lexical", "--data", tiny, "--out", out)
+    cli("eval", "report", out, "--html", page, "--markdown", text)
+    for path in (page, text):
+        assert path.read_text(encoding="utf-8").count("tiny: judged by test.tsv alone, not by train.tsv") == 1
+
+
 def test_the_average_in_the_report_is_that_of_the_run(cli: Cli, tiny: Path, tmp_path: Path) -> None:
     """A set measured in two runs counts once in each average, and one without counted questions in none."""
     aside = [{"_id": "q", "text": "ferry", "metadata": {"category": "adversarial"}}]

@@ -49,14 +49,17 @@ def markdown(documents: Sequence[Entry]) -> str:
 
 
 def origins(documents: Sequence[Entry]) -> list[str]:
-    """For each document: when, with which commit, on what machine."""
+    """For each document: when, with which commit, on what machine; and what is to be known of each set."""
     lines: list[str] = []
+    notes: dict[str, None] = {}
     for one in documents:
         machine = one["machine"]
         place = f"{machine['cores']} cores, {machine['processor'] or machine['system']}, Python {machine['python']}"
         commit = f", commit {one['commit'][:12]}{'+' * one['commit'].endswith('+')}" if one.get("commit") else ""
         lines.append(f"{one['kind']} of {one['made_at']}: recollect {one['recollect']}{commit}; {place}.")
-    return lines
+        sets = [found["data"] for found in (*one.get("results", ()), *one.get("sets", ()))]
+        notes |= {f"{data['name']}: {note}": None for data in sets if (note := data.get("note"))}
+    return [*lines, *notes]
 
 
 def quality(results: Sequence[Entry]) -> Table:
