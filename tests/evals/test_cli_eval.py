@@ -471,3 +471,19 @@ def test_a_document_of_endless_brackets_is_told_with_its_name(cli: Cli, tmp_path
     (tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
     error = document(cli("eval", "report", tmp_path / "deep.json", "--json", code=2))["error"]
     assert "deep.json is not JSON" in error["message"]
+
+
+def test_memories_from_after_a_question_are_told(cli: Cli, tmp_path: Path) -> None:
+    """A file of questions with an older `now` finds nothing: what was not there yet is left out."""
+    asked = {"query": "wombat", "relevant": ["ID"], "now": "2020-05-01"}
+    data = own_run(cli, tmp_path, asked, {"query": "wombat", "relevant": ["ID"]})["results"][0]["data"]
+    assert data["note"].startswith("1 questions have evidence dated more than a day after they were asked")
+
+
+@pytest.mark.parametrize("mark", [False, "false", "no", 0])
+def test_own_questions_without_an_answer_are_known_however_they_are_marked(
+    cli: Cli, tmp_path: Path, mark: object
+) -> None:
+    told = {"query": "wombat", "relevant": ["ID"], "answerable": mark}
+    data = own_run(cli, tmp_path, told, {"query": "wombat", "relevant": ["ID"], "answerable": "true"})["results"][0]
+    assert (data["data"]["counted"], data["data"]["unanswerable"]) == (1, 1)

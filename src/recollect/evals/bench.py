@@ -17,6 +17,7 @@ from recollect.domain.memory import DEFAULT_NAMESPACE, Scope
 from recollect.engine import Engine
 from recollect.evals import datasets
 from recollect.evals.datasets import Dataset, Kind, Query
+from recollect.evals.entries import truth
 from recollect.evals.moments import moment
 from recollect.evals.vectors import RememberingEmbedder
 from recollect.ports import Embedder
@@ -130,7 +131,7 @@ def own_cases(questions: Path, now: datetime) -> list[Case]:
         if not isinstance(text, str) or not text.strip():
             raise InvalidInput(f"{place} has no query", 'use {"query": "…", "relevant": ["id"]}')
         relevant = _grades(entry.get("relevant"), place)
-        answerable = entry.get("answerable") is not False
+        answerable = truth(entry.get("answerable")) is not False
         kind: Kind = ("counted" if relevant else "unjudged") if answerable else "unanswerable"
         namespace, project, session, stratum, category = (
             _name(entry, name, place) for name in ("namespace", "project", "session", "stratum", "category")

@@ -34,6 +34,7 @@ UNDATED = datetime(2024, 1, 1, tzinfo=UTC)
 
 AHEAD = timedelta(days=1)
 """How far after a question `balanced` still sees (`query.as_of_days`)."""
+EARLY = "questions have evidence dated more than a day after they were asked, which balanced leaves out"
 MAX_ENTRIES = 5_000_000
 MAX_GRADE = 1_000_000
 """What judges by grades counts in C, and not so far as Python does."""
@@ -141,7 +142,7 @@ def remarks(dataset: Dataset) -> list[str]:
     lost = sum(any(not _reaches(one, id, homes) for id in one.relevant) for one in dataset.queries)
     wordless = sum(not one.text.strip() and one.kind != "unjudged" for one in dataset.queries)
     times = {one.id: one.created_at for one in dataset.documents}
-    early = sum(any(_is_after(times[id], one.asked_at) for id in one.relevant) for one in dataset.queries)
+    early = sum(any(is_after(times[id], one.asked_at) for id in one.relevant) for one in dataset.queries)
     everywhere = sum(one.candidates is None and one.kind != "unjudged" for one in dataset.queries)
     told = [
         f"judged by {TEST} alone, not by {', '.join(dataset.unused)}" if dataset.unused else "",
@@ -166,9 +167,7 @@ def remarks(dataset: Dataset) -> list[str]:
         f"{lost} questions have evidence in another namespace or outside their haystack, where they cannot find it"
         if lost
         else "",
-        f"{early} questions have evidence dated more than a day after they were asked, which balanced leaves out"
-        if early
-        else "",
+        f"{early} {EARLY}" if early else "",
     ]
     return [one for one in told if one]
 
@@ -195,7 +194,7 @@ def _walls(
     return tuple(sorted(names))
 
 
-def _is_after(made: datetime | None, asked: datetime | None) -> bool:
+def is_after(made: datetime | None, asked: datetime | None) -> bool:
     return made is not None and asked is not None and made - asked > AHEAD
 
 

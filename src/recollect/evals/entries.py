@@ -92,8 +92,8 @@ def is_aside(told: Entry) -> bool:
 
 def is_unanswerable(id: str, told: Entry) -> bool:
     """By a mark; where there is none, by the name of its kind or its id."""
-    marks = [*(_truth(told.get(field)) for field in UNANSWERABLE)]
-    marks += [None if (one := _truth(told.get(field))) is None else not one for field in ANSWERABLE]
+    marks = [*(truth(told.get(field)) for field in UNANSWERABLE)]
+    marks += [None if (one := truth(told.get(field))) is None else not one for field in ANSWERABLE]
     if known := [one for one in marks if one is not None]:
         return any(known)
     return (stratum(told) or "").casefold() in UNANSWERABLE_STRATA or id.endswith(ABSTENTION_ID)
@@ -121,6 +121,7 @@ def _first(entry: Entry, names: Sequence[str]) -> tuple[str, Any]:
     return next(((one, entry[one]) for one in names if entry.get(one) not in (None, "")), (names[0], None))
 
 
-def _truth(value: Any) -> bool | None:
+def truth(value: Any) -> bool | None:
+    """A mark, however it is written; None where it is none."""
     told = str(value).strip().casefold()
     return True if told in YES else False if told in NO else None

@@ -106,17 +106,21 @@ def own(questions: Path, source: Source, now: datetime) -> Generator[Bench]:
         source.settings.store, source.settings, cases, facts, embedder, name=benches.OWN, private=True
     ) as bench:  # fmt: skip
         wanted = sorted({id for case in cases for id in case.relevant})
-        homes = {one.id: one.scope.namespace for one in bench.engine.store.records.fetch(wanted)}
+        memories = bench.engine.store.records.fetch(wanted)
+        homes = {one.id: one.scope.namespace for one in memories}
+        times = {one.id: one.created_at for one in memories}
         missing = sum(id not in homes for case in cases for id in case.relevant)
         lost = sum(
             any(homes.get(id, case.scope.namespace) != case.scope.namespace for id in case.relevant) for case in cases
         )
+        early = sum(any(datasets.is_after(times.get(id), case.now) for id in case.relevant) for case in cases)
         waiting = bench.engine.embedding_progress()
         unembedded = waiting.pending + waiting.failed if waiting is not None else None
         told = [
             note,
             f"{missing} relevant ids are not in the store" if missing else "",
             f"{lost} questions are asked in another namespace than that of their memories" if lost else "",
+            f"{early} {datasets.EARLY}" if early else "",
             f"{unembedded} memories have no embedding yet: run `recollect upkeep`" if unembedded else "",
         ]
         more = {
