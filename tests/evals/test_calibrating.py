@@ -16,7 +16,7 @@ from recollect.domain.errors import InvalidInput
 from recollect.evals import calibrating, datasets, sources
 from recollect.evals.sources import Source
 from recollect.evals.systems import System
-from recollect.evals.unanswerable import contrasted
+from recollect.evals.unanswerable import contrasted, swapped
 from recollect.profiles import certainty
 from tests.evals.conftest import write_set
 
@@ -76,7 +76,7 @@ def test_a_second_round_asks_a_further_conversation(tmp_path: Path) -> None:
     ]
     queries = [{"_id": "q1", "text": "What did Ann say?", "metadata": {"namespace": "c1"}}]
     loaded = datasets.load(write_set(tmp_path / "set", corpus, queries, [("q1", "Ann", 1)]))
-    found = datasets.swapped(loaded, 5)
+    found = swapped(loaded, 5)
     assert [(one.id, one.text, one.namespace) for one in found] == [
         ("swapped:q1", "What did Cleo say?", "c2"), ("swapped2:q1", "What did Eve say?", "c3"),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from recollect.domain.errors import InvalidInput, NotFound
 from recollect.evals import datasets
 from recollect.evals.bench import cases_of, namespace_of
 from recollect.evals.building import drafts, memory_id
+from recollect.evals.unanswerable import swapped
 from tests.evals.conftest import CORPUS, QUERIES, write_set
 
 
@@ -121,7 +122,7 @@ def test_swapped_questions_carry_the_other_names_and_no_judgements(tmp_path: Pat
     loaded = datasets.load(
         write_set(tmp_path / "set", corpus, queries, [("q1", "1", 1), ("q2", "2", 1), ("q3", "4", 1)])
     )
-    found = datasets.swapped(loaded)
+    found = swapped(loaded)
     assert [(one.text, one.namespace, one.kind) for one in found] == [
         ("What did Cleo give to Dan? Annual gifts", "c2", "unanswerable"),
         ("Does Bob sing?", "c1", "unanswerable"),

@@ -339,3 +339,14 @@ def test_metadata_that_part_a_set_without_being_its_namespace_are_told(tmp_path:
     ]
     mixed = datasets.load(write_set(tmp_path / "mixed", corpus, queries, [("q1", "b1", 1), ("q2", "b1", 1)]))
     assert datasets.remarks(mixed) == []
+
+
+def test_evidence_that_stands_in_the_corpus_twice_is_told(tmp_path: Path) -> None:
+    """Of copies `balanced` returns one, perhaps not the one that is judged. Where they cannot meet, none is lost."""
+    copy = {**CORPUS[0], "_id": "copy", "text": "The ferry leaves  the HARBOUR at noon."}
+    remark = "1 questions have evidence that stands in the corpus twice, word by word, of which balanced returns one"
+    loaded = datasets.load(write_set(tmp_path / "set", [copy, *CORPUS], ONE, [("q1", "a1", 1)]))
+    assert datasets.remarks(loaded) == [remark]
+    haystacks = [{"query": "q1", "documents": ["a1", "a2"]}]
+    apart = datasets.load(write_set(tmp_path / "apart", [copy, *CORPUS], ONE, [("q1", "a1", 1)], haystacks))
+    assert datasets.remarks(apart) == []

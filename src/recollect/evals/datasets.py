@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, TextIO, TypeVar, cast
 
 from recollect.domain.errors import InvalidInput, NotFound
+from recollect.domain.memory import same_text
 from recollect.evals import entries as said
 
 Question = TypeVar("Question")
@@ -140,6 +140,7 @@ def remarks(dataset: Dataset) -> list[str]:
     """What a reader of the figures should know about the data, in words."""
     homes = {one.id: one.namespace for one in dataset.documents}
     lost = sum(any(not _reaches(one, id, homes) for id in one.relevant) for one in dataset.queries)
+    twice = _copied(dataset)
     wordless = sum(not one.text.strip() and one.kind != "unjudged" for one in dataset.queries)
     times = {one.id: one.created_at for one in dataset.documents}
     early = sum(any(is_after(times[id], one.asked_at) for id in one.relevant) for one in dataset.queries)
@@ -168,6 +169,9 @@ def remarks(dataset: Dataset) -> list[str]:
         if lost
         else "",
         f"{early} {EARLY}" if early else "",
+        f"{twice} questions have evidence that stands in the corpus twice, word by word, of which balanced returns one"
+        if twice
+        else "",
     ]
     return [one for one in told if one]
 
@@ -196,6 +200,21 @@ def _walls(
 
 def is_after(made: datetime | None, asked: datetime | None) -> bool:
     return made is not None and asked is not None and made - asked > AHEAD
+
+
+def _copied(dataset: Dataset) -> int:
+    """Questions that may find a copy of their evidence in its place."""
+    texts = {one.id: (one.namespace, same_text(one.content)) for one in dataset.documents}
+    alike: dict[tuple[str | None, str], set[str]] = {}
+    for id, text in texts.items():
+        alike.setdefault(text, set()).add(id)
+    return sum(
+        any(
+            len(alike[texts[id]] if one.candidates is None else alike[texts[id]] & one.candidates) > 1
+            for id in one.relevant
+        )
+        for one in dataset.queries
+    )
 
 
 def _scoped(documents: Sequence[Document], questions: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
@@ -317,37 +336,6 @@ def sampled(queries: Sequence[Question], limit: int | None) -> list[Question]:
     if limit is None or limit >= len(queries):
         return list(queries)
     return [queries[place * len(queries) // limit] for place in range(limit)]
-
-
-def swapped(dataset: Dataset, rounds: int = 1) -> list[Query]:
-    """Questions that have no answer: those of one conversation asked of the next, with the speakers' names exchanged.
-
-    Only questions that name a speaker are taken: without a name they might as well be about anybody. More rounds ask
-    them of further conversations too.
-    """
-    speakers = _speakers(dataset.documents)
-    spaces = [name for name, people in speakers.items() if len(people) >= 2]
-    found: list[Query] = []
-    for step in range(1, min(rounds, len(spaces) - 1) + 1):
-        for place, here in enumerate(spaces):
-            there = spaces[(place + step) % len(spaces)]
-            names = dict(zip(speakers[here], speakers[there], strict=False))
-            pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in names) + r")\b")
-            for one in dataset.queries:
-                if one.namespace == here and one.kind == "counted" and pattern.search(one.text):
-                    text = pattern.sub(lambda match, names=names: names[match[0]], one.text)
-                    id = f"swapped{step if step > 1 else ''}:{one.id}"
-                    found.append(replace(one, id=id, text=text, kind="unanswerable", namespace=there, relevant={}))
-    return found
-
-
-def _speakers(documents: Sequence[Document]) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = {}
-    for one in documents:
-        speaker = one.metadata.get("speaker")
-        if one.namespace is not None and isinstance(speaker, str) and speaker:
-            found.setdefault(one.namespace, {})[speaker] = None
-    return {namespace: list(people) for namespace, people in found.items()}
 
 
 def _document(entry: Mapping[str, Any]) -> Document:

@@ -57,7 +57,7 @@ def public(
     judged = [one for one in dataset.queries if one.kind != "unjudged"]
     queries = datasets.sampled(judged, source.limit_queries)
     if source.swapped:
-        queries = [*queries, *datasets.swapped(replace(dataset, queries=tuple(queries)))]
+        queries = [*queries, *unanswerable.swapped(replace(dataset, queries=tuple(queries)))]
     if source.contrasted:
         queries = unanswerable.contrasted(replace(dataset, queries=tuple(queries)))
     cases = benches.cases_of(dataset, places, queries)
