@@ -74,6 +74,23 @@ def test_an_edited_text_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.covers("more.forget")
+@pytest.mark.parametrize("times", [60, 130, 300, 5_000])
+def test_a_word_that_a_changed_memory_says_often_leaves_the_index_with_it(tmp_path: Path, times: int) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    memory = note("a", f"{canary(1)} " * times)
+    put(store, memory, note("b", f"{canary(2)} " * times))
+    for version, id in ((1, "a"), (1, "b"), (2, "a")):
+        again = replace(store.records.fetch([id])[0], tags=(f"v{version}",))
+        store.records.write([Put(again, expected_version=version)])
+    store.records.write([Erase("a"), Put(note("b", "of something else"), expected_version=2)])
+    assert text_of(store).frequencies([canary(1), canary(2), "els"]) == [0, 0, 1]
+    assert store.care.check() == []
+    assert canary(1).encode() not in raw_bytes(path)
+    store.close()
+
+
+@pytest.mark.covers("more.forget")
 def test_a_reader_in_the_way_only_delays_the_purge(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     store = open_sqlite(path)

@@ -41,6 +41,9 @@ INSERT_TEXTS = "INSERT INTO texts (row, content_tokens, about, tokens) VALUES (?
 INSERT_FULLTEXT = "INSERT INTO fulltext (rowid, content, tags, scope) VALUES (?, ?, ?, ?)"
 REPLACE = f"UPDATE memories SET {', '.join(f'{name} = ?' for name in COLUMNS)}, text_hash = ? WHERE row = ?"
 
+SHORT_TOKENS = 120
+"""No word has so many places in a text of so few that FTS5 needs two bytes to say how long their list is."""
+
 Old = tuple[int, int, str, str, int, int, int, str, str | None, str | None, int]
 """Of the replaced memory: row, version, namespace, content, accessed_at, access_count, sensitive, type, project,
 session, created_at."""
@@ -95,7 +98,7 @@ def _put(change: Put, writing: Writing) -> None:
     said = old is None or (memory.content, memory.sensitive) != (old[3], bool(old[6]))
     if moved or (said and memory.type == EPISODE):
         renew_followers(writing, row)
-    kept = index(row, memory, writing)
+    kept = index(row, memory, writing, again=old is not None)
     if old is not None:
         unlist_vanished(writing, vanished - kept)
     if not memory.sensitive and (old is None or memory.content != old[3] or old[6] or moved):
@@ -161,10 +164,12 @@ def _check_tombstone(change: Put, old: Old | None, writing: Writing) -> None:
         raise buried()
 
 
-def index(row: int, memory: Memory, writing: Writing) -> frozenset[str]:
-    """Enter a memory into everything that finds it by words; its words."""
+def index(row: int, memory: Memory, writing: Writing, again: bool = False) -> frozenset[str]:
+    """Enter a memory into everything that finds it by words, `again` where it was just taken out; its words."""
     content, tags = plain(memory.content), tags_text(memory)
     text = writing.tokenizer.text(content, tags)
+    if again and text.size > SHORT_TOKENS:
+        _write_out(writing.connection)
     writing.connection.execute(INSERT_TEXTS, (row, text.content_tokens, subject_number(memory), narrow(text.stream)))
     writing.connection.execute(INSERT_FULLTEXT, (row, content, tags, scope_text(memory)))
     writing.count_text(text, memory.scope.namespace, 1)
@@ -189,6 +194,16 @@ def _unindex(row: int, content: str, namespace: str, writing: Writing) -> frozen
     writing.count_text(text, namespace, -1)
     log_text(writing, row)
     return text.words
+
+
+def _write_out(connection: Connection) -> None:
+    """Have FTS5 forget the old text before it hears the new one, as it does at a savepoint.
+
+    Of a row that goes and comes back in one go, it leaves in the index those words of the old text that the new one
+    says very often: it looks for the mark of what goes in the first byte of a length that takes two.
+    """
+    connection.execute("SAVEPOINT unindexed")
+    connection.execute("RELEASE unindexed")
 
 
 def _erase(change: Erase, writing: Writing) -> None:
