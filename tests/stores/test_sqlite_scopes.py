@@ -147,3 +147,11 @@ def test_whichever_side_is_few_the_scope_is_the_same(large: Store, monkeypatch: 
             assert [hit.id for hit in vectors_of(large).search("m", vector, filter, 30)] == wanted
         assert set(text_of(large).match(QUERY, filter, 20).ids) <= set(let_in)
     large.close()
+
+
+def test_a_time_that_ends_before_it_begins_holds_nothing(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, *memories()[:100])
+    scope = text_of(store).match(QUERY, Filter(after=DAYS[60], before=DAYS[40]), 20).scope
+    assert scope is not None and scope.documents == 0
+    store.close()

@@ -115,7 +115,7 @@ def _by_time(connection: Connection, filter: Filter, few: int) -> tuple[Rows | N
     """The rows of the filter's time, or those of all other times, whichever are few; else the former."""
 
     def left_out(limit: int) -> Rows:
-        return np.concatenate([_between(connection, filter.namespace, *span, limit) for span in others])
+        return _union([_between(connection, filter.namespace, *span, limit) for span in others])
 
     first = ALWAYS[0] if filter.after is None else to_ms(filter.after)
     last = ALWAYS[1] if filter.before is None else to_ms(filter.before) - 1
