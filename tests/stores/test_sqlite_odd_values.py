@@ -1,4 +1,4 @@
-"""Damage in the small tables (models, settings, counters, secrets): every call answers, or tells it by name."""
+"""Values that cannot be what was written, as damage leaves them: every call answers, or tells it by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlite_cases import lose
+from sqlite_cases import damage, lose
 
 import recollect
 from recollect import Engine
@@ -79,6 +79,51 @@ def test_a_value_of_the_wrong_kind_ends_no_call_in_a_traceback(
             except recollect.RecollectError as error:
                 assert isinstance(error, recollect.Corrupt | recollect.StoreUnavailable)
                 assert "doctor" in error.hint or "backup" in error.hint
+
+
+def upkeep_anew(engine: Engine) -> None:
+    engine.drop_vectors()
+    engine.upkeep()
+
+
+def upkeep_of_more(engine: Engine) -> None:
+    engine.remember("Summer is for swimming")
+    engine.upkeep()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "left", "call"),
+    [
+        ("memories", "type", "x'00ff'", lambda engine: engine.stats()),
+        ("memories", "project", "x'00ff'", lambda engine: engine.stats()),
+        ("memories", "created_at", "'x'", lambda engine: engine.recall("winter", mode="semantic", before="2100-01-01")),
+        ("memories", "content", "NULL", upkeep_anew),
+        ("words", "word", "NULL", lambda engine: engine.store.text.similar("hikign", 0.3, 5)),
+        ("texts", "tokens", "NULL", lambda engine: engine.remember(f"{WINTER}, with a map")),
+        ("texts", "content_tokens", "'x'", lambda engine: engine.remember(f"{WINTER}, with a map")),
+        ("vectors", "data", "NULL", upkeep_of_more),
+        ("models", "model", str(2**62), lambda engine: engine.stats()),
+    ],
+)
+def test_what_can_only_be_damage_is_told_as_such(
+    sound: Path, tmp_path: Path, table: str, column: str, left: str, call: Callable[[Engine], object]
+) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(sound, path)
+    lose(path, table, column, "true", left)
+    with opened(path) as engine:
+        with pytest.raises(recollect.Corrupt) as refused:
+            call(engine)
+        assert "doctor" in refused.value.hint
+        assert engine.check()
+
+
+def test_a_version_that_never_was_is_told_as_damage(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(sound, path)
+    damage(path, "PRAGMA user_version = -2147483641")
+    with pytest.raises(recollect.Corrupt, match="damaged"):
+        opened(path)
 
 
 def test_upkeep_names_the_next_step_and_a_repair_counts_anew(sound: Path, tmp_path: Path) -> None:

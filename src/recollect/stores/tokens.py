@@ -170,14 +170,15 @@ class Streams:
     """The narrow token streams of all candidates of one search, end to end, ready for counting."""
 
     def __init__(self, streams: Sequence[bytes], content_tokens: Sequence[int]) -> None:
-        sizes = np.array([len(stream) // NARROW_BYTES + 1 for stream in streams], dtype=np.int64)
         try:
+            sizes = np.array([len(stream) // NARROW_BYTES + 1 for stream in streams], dtype=np.int64)
+            split = np.array(content_tokens, dtype=np.int64)
             self._low = np.frombuffer(bytes(NARROW_BYTES).join([*streams, b""]), dtype="<u4")
-        except ValueError as error:
+        except (TypeError, ValueError) as error:  # of a wrong length, or of another kind
             raise Corrupt("a memory's token stream is damaged", "run doctor with repair: it is made again") from error
         self._high: NDArray[np.uint16] | None = None
         self._starts = np.concatenate(([0], np.cumsum(sizes)[:-1])) if len(sizes) else sizes
-        self._tags_from = self._starts + np.array(content_tokens, dtype=np.int64) + 1
+        self._tags_from = self._starts + split + 1
         self.lengths: NDArray[np.float64] = (sizes - 2).astype(np.float64)
 
     @classmethod

@@ -350,6 +350,13 @@ def whole(value: Any) -> int:
     return value
 
 
+def text(value: Any) -> str:
+    """The same of a text."""
+    if not isinstance(value, str):
+        raise damaged()
+    return value
+
+
 def is_in_use(file: Path) -> bool:
     """Whether somebody has this store open: SQLite leaves the write-ahead log only for who is alone with a file.
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 import apsw
 
 from recollect.stores.scope_terms import scope_token
-from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.connection import Connection, one, rows, text
 
 MOST_TYPES = 50
 """Of one namespace; with more of them, or with more namespaces, it takes less to look at every memory."""
@@ -23,7 +23,8 @@ def count_types(connection: Connection, namespaces: Mapping[str, int]) -> dict[s
             total.update(_types_of(connection, namespace, memories))
         if total.total() == sum(namespaces.values()):
             return dict(sorted(total.items()))
-    return dict(rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type"))
+    found = rows(connection, "SELECT type, count(*) FROM memories GROUP BY type ORDER BY type")
+    return {text(type): memories for type, memories in found}
 
 
 def _types_of(connection: Connection, namespace: str, memories: int) -> dict[str, int]:
@@ -35,7 +36,7 @@ def _types_of(connection: Connection, namespace: str, memories: int) -> dict[str
         type = one(connection, "SELECT type FROM memories WHERE row = ?", (row,))
         if type is None or type in found:
             break
-        token = scope_token("type", namespace, type)
+        token = scope_token("type", namespace, text(type))
         found[type] = one(connection, "SELECT doc FROM vocabulary WHERE term = ?", (token,)) or 0
         others += f' NOT {{scope}} : "{token}"'
     return found
@@ -47,5 +48,5 @@ def count_projects(connection: Connection) -> dict[str, int]:
     for project, memories in rows(
         connection, "SELECT project, count(*) FROM memories WHERE project IS NOT NULL GROUP BY namespace, project"
     ):
-        total[project] += memories
+        total[text(project)] += memories
     return dict(sorted(total.items()))

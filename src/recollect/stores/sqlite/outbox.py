@@ -12,7 +12,7 @@ from recollect.ports import EmbeddingProgress, Pending
 from recollect.stores.places import ROW_BITS, ROW_MASK, of_memory, of_model, place
 from recollect.stores.refusals import MAX_PASSAGES, PASSAGE_BITS
 from recollect.stores.retries import FIRST_RETRY_MS, LAST_RETRY_MS
-from recollect.stores.sqlite.connection import Connection, one, rows, whole
+from recollect.stores.sqlite.connection import Connection, one, rows, text, whole
 from recollect.stores.sqlite.ledger import Writing
 
 TEXTS = 0
@@ -181,7 +181,8 @@ def waiting(connection: Connection, model: int | None, limit: int, now_ms: int) 
             (model, now_ms, now_ms + LAST_RETRY_MS, limit),
         )
     return [
-        Pending(id, content, content_hash(content), attempts, bool(apart)) for id, content, attempts, apart in found
+        Pending(id, content, content_hash(text(content)), attempts, bool(apart))
+        for id, content, attempts, apart in found
     ]
 
 

@@ -23,7 +23,7 @@ from recollect.domain.question import Filter
 from recollect.ports import Vector
 from recollect.stores.codes import Allowed, CodeIndex
 from recollect.stores.places import of_memory, of_model, row_of
-from recollect.stores.sqlite.connection import CACHE, Connection, one, rows
+from recollect.stores.sqlite.connection import CACHE, Connection, damaged, one, rows
 from recollect.stores.sqlite.finding import SPARE_EXCLUDED
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.outbox import logged_span
@@ -76,7 +76,11 @@ class Scans:
                 with self._lock:
                     total += len(self._current(connection, model, dimension).index)
             else:
-                total += one(connection, "SELECT count(*) FROM vectors WHERE place BETWEEN ? AND ?", of_model(model))
+                try:
+                    sql = "SELECT count(*) FROM vectors WHERE place BETWEEN ? AND ?"
+                    total += one(connection, sql, of_model(model))
+                except OverflowError:
+                    raise damaged() from None
         return total
 
     def _current(self, connection: Connection, model: int, dimension: int) -> Scan:
@@ -188,7 +192,7 @@ def _add(index: CodeIndex, found: Sequence[tuple[int, bytes]]) -> None:
     try:
         matrix = np.frombuffer(b"".join([data for _, data in found]), dtype="<f4").reshape(len(found), -1)
         index.add(keys, row_of(keys), matrix)
-    except ValueError as error:  # of a wrong length, or not of finite numbers
+    except (TypeError, ValueError) as error:  # of a wrong length, not of finite numbers, or nothing at all
         raise Corrupt("a vector is damaged", "run doctor with repair: it is made again") from error
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
 from recollect.stores.checksums import tombstone_checksum
-from recollect.stores.sqlite.connection import Connection, one, rows, set_pragma
+from recollect.stores.sqlite.connection import Connection, damaged, one, rows, set_pragma
 from recollect.stores.sqlite.copies import copy_file
 from recollect.stores.sqlite.derived import narrow_down, slim_down
 from recollect.stores.sqlite.subjects import add_subjects
@@ -162,6 +162,8 @@ def version_of(connection: Connection) -> int:
     version = int(one(connection, "PRAGMA user_version"))
     application = int(one(connection, "PRAGMA application_id"))
     if application == APPLICATION_ID:
+        if version < 1:
+            raise damaged()
         return version
     if application == 0 and version == 0 and one(connection, "SELECT count(*) FROM sqlite_schema") == 0:
         return 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recollect.domain.question import Filter
 from recollect.domain.times import to_ms
-from recollect.stores.sqlite.connection import Connection, one
+from recollect.stores.sqlite.connection import Connection, one, whole
 from recollect.stores.sqlite.filters import conditions, covers_store, scope_expression
 from recollect.stores.sqlite.postings import Postings, View, common_rows
 
@@ -45,10 +45,10 @@ def without_idle_times(connection: Connection, filter: Filter) -> Filter:
     after, before = filter.after, filter.before
     if after is not None:
         first = one(connection, END.format(end="min"), (filter.namespace,))
-        after = None if first is not None and to_ms(after) <= first else after
+        after = None if first is not None and to_ms(after) <= whole(first) else after
     if before is not None:
         last = one(connection, END.format(end="max"), (filter.namespace,))
-        before = None if last is not None and to_ms(before) > last else before
+        before = None if last is not None and to_ms(before) > whole(last) else before
     return filter if (after, before) == (filter.after, filter.before) else replace(filter, after=after, before=before)
 
 

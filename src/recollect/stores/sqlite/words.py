@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.stores.sqlite.connection import Connection, one, rows
+from recollect.stores.sqlite.connection import Connection, one, rows, text
 from recollect.stores.sqlite.ledger import Writing, counter
 
 WITNESSES = 200
@@ -91,7 +91,7 @@ class Lookalikes:
         sql = "SELECT number, word FROM words WHERE number > ? ORDER BY number LIMIT ?"
         fresh = rows(connection, sql, (self._last, READ_WORDS))
         if fresh:
-            self._words = self._words.with_more([word for _, word in fresh])
+            self._words = self._words.with_more([text(word) for _, word in fresh])
             self._last = fresh[-1][0]
         return len(fresh) == READ_WORDS
 
