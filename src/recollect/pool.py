@@ -15,7 +15,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from recollect.domain.errors import StoreUnavailable
+from recollect.domain.errors import ModelUnavailable, StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,18 +37,25 @@ class Pool(Executor):
         self._end = weakref.finalize(self, _end, self._tasks, self._threads, patience_seconds)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have it done as soon as a thread is free."""
+        """Have it done as soon as a thread is free; it fails where there is none and none can be started."""
         future = Future[T]()
         with self._lock:
             if not self._end.alive:
                 raise StoreUnavailable("the store is closed", "open it again")
-            self._tasks.put((future, lambda: fn(*args, **kwargs)))
             if not self._idle.acquire(blocking=False) and len(self._threads) < self._most:
-                name = f"{self._name}_{len(self._threads)}"
-                thread = threading.Thread(target=_work, args=(self._tasks, self._idle), name=name, daemon=True)
-                thread.start()
-                self._threads.append(thread)
+                self._start_thread()
+            if self._threads:
+                self._tasks.put((future, lambda: fn(*args, **kwargs)))
+            else:
+                future.set_exception(ModelUnavailable("no thread can be started to ask it", "end some other program"))
         return future
+
+    def _start_thread(self) -> None:
+        name = f"{self._name}_{len(self._threads)}"
+        thread = threading.Thread(target=_work, args=(self._tasks, self._idle), name=name, daemon=True)
+        with suppress(RuntimeError):  # no threads are left: those that are there have to do
+            thread.start()
+            self._threads.append(thread)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take nothing more; wait for what was taken, or at least for what has begun, but not for ever."""

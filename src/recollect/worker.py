@@ -11,6 +11,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+from recollect.domain.errors import StoreUnavailable
+
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
@@ -28,7 +30,10 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise StoreUnavailable("no thread can be started for upkeep", "end some other program") from error
         atexit.register(self.stop)
 
     def wake(self) -> None:

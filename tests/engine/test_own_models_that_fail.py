@@ -210,3 +210,41 @@ def test_a_pool_starts_no_more_threads_than_it_needs() -> None:
         assert pool.submit(threading.get_ident).result()
     assert sum(one.name.startswith("few") for one in threading.enumerate()) == 1
     pool.shutdown()
+
+
+def no_more_threads_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, left = threading.Thread.start, [count]
+
+    def limited(thread: threading.Thread) -> None:
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+
+
+def test_words_answer_where_no_thread_can_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with recollect.open(tmp_path / "a.db", home=tmp_path, embedder="fake", background=False) as memory:
+        memory.remember("the ship leaves at noon")
+        memory.upkeep()
+    memory = recollect.open(tmp_path / "a.db", home=tmp_path, embedder="fake", background=False)
+    no_more_threads_after(0, monkeypatch)
+    answer = memory.recall("when does the ship leave?")
+    assert [hit.content for hit in answer] == ["the ship leaves at noon"]
+    assert any("thread" in note for note in answer.trace.notes)
+    fresh, _ = memory.recollect("when does the ship leave?", "s")
+    assert "noon" in fresh.text
+    with pytest.raises(recollect.StoreUnavailable, match="no thread"):
+        recollect.open(tmp_path / "a.db", home=tmp_path, embedder="none")
+    monkeypatch.undo()
+    memory.close()
+
+
+def test_a_pool_makes_do_with_the_threads_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_more_threads_after(1, monkeypatch)
+    pool, gate = Pool(3, "test-few", 5.0), threading.Event()
+    first, second = pool.submit(gate.wait, 5), pool.submit(lambda: "done")
+    gate.set()
+    assert (first.result(5), second.result(5)) == (True, "done")
+    pool.shutdown()

@@ -248,7 +248,10 @@ def _start_meaning(
 
         return {spec.name: _timed(partial(search, spec)) for spec in specs}
 
-    return Meaning(embedded, tools.executor.submit(run))
+    answer = tools.executor.submit(run)
+    if answer.done() and not embedded.done():  # refused: nobody is to wait for a vector that will not come
+        embedded.cancel()
+    return Meaning(embedded, answer)
 
 
 def _collect_meaning(
