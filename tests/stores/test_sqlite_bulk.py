@@ -217,3 +217,27 @@ def test_a_word_that_somebody_else_met_first_is_still_to_be_listed(monkeypatch: 
     monkeypatch.setattr(lexicon_module, "AT_ONCE", 1)
     lexicon = Lexicon()
     assert lexicon.read(Interrupted([("heron", ""), ("walrus", "")], lexicon)).words == {"heron", "walrus"}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_text_that_was_read_in_part_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    store = open_sqlite(tmp_path / "s.db")
+    put(store, note("a", "alpha"))
+    long = note("b", "alpha beta gamma delta " * 500)  # so that its own caller reads it
+    noted = lexicon_module._Pieces.__missing__  # type: ignore[attr-defined]
+
+    def missing(self: Any, word: str) -> bytes:
+        if word == "gamma":
+            raise error
+        return noted(self, word)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(lexicon_module._Pieces, "__missing__", missing)  # type: ignore[attr-defined]
+        with pytest.raises(error):
+            put(store, long)
+    put(store, note("c", "beta and epsilon"))
+    put(store, long)
+    assert store.care.check() == []
+    store.close()

@@ -81,13 +81,22 @@ class Lexicon:
             some = columns[first : first + AT_ONCE]
             with self._lock:
                 if len(self._pieces) > CACHED_WORDS:
-                    self._pieces = _Pieces()
-                    self._unlisted, self._alone = set(), None
+                    self._begin_anew()
                 try:
                     self._read(some, reading)
                 except _OddWord:
                     self._read_slowly(some, reading)
+                except (
+                    BaseException
+                ):  # Ctrl-C, or no memory: what was noted belongs to no text, what was met is not told
+                    self._begin_anew()
+                    raise
         return reading
+
+    def _begin_anew(self) -> None:
+        """No word was met: each is on the list of none, as far as anybody knows."""
+        self._pieces = _Pieces()
+        self._unlisted, self._alone = set(), None
 
     def _read(self, columns: Sequence[tuple[str, str]], reading: Reading) -> None:
         every = self._tokenizer.columns(list(chain.from_iterable(columns)))
