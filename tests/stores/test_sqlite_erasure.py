@@ -13,10 +13,11 @@ from sqlite_cases import embed, note, put, raw_bytes, text_of, vectors_of
 
 from recollect.domain.changes import AddLink, Erase, Put
 from recollect.domain.errors import Conflict
-from recollect.domain.memory import Link
+from recollect.domain.memory import Link, Memory
 from recollect.domain.query import Term
 from recollect.domain.question import Filter
-from recollect.stores.sqlite import open_sqlite
+from recollect.ports import Store
+from recollect.stores.sqlite import gaps, open_sqlite
 
 
 def canary(number: int) -> str:
@@ -87,6 +88,49 @@ def test_a_word_that_a_changed_memory_says_often_leaves_the_index_with_it(tmp_pa
     assert text_of(store).frequencies([canary(1), canary(2), "els"]) == [0, 0, 1]
     assert store.care.check() == []
     assert canary(1).encode() not in raw_bytes(path)
+    store.close()
+
+
+def moved_about(store: Store) -> list[str]:
+    """Long and short texts, of which SQLite moves some from page to page; what only those say that are gone."""
+    rng = random.Random(2)
+    live: dict[str, Memory] = {}
+    gone: list[str] = []
+    for number in range(120):
+        written = [
+            note(f"n{number}-{n}", f"{canary(1000 * number + n)} {'of the house ' * rng.choice([2, 7, 90])}")
+            for n in range(4)
+        ]
+        put(store, *written)
+        live.update({memory.id: memory for memory in written})
+        erased = rng.sample(sorted(live), 3)
+        gone += [live.pop(id).content.split()[0] for id in erased]
+        store.records.write([Erase(id) for id in erased])
+    return gone
+
+
+@pytest.mark.covers("more.forget")
+def test_nothing_is_left_in_the_unused_room_of_pages(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    gone = moved_about(store)
+    left = raw_bytes(path)
+    assert [word for word in gone if word.encode() in left] == []
+    assert store.care.check() == []
+    store.close()
+
+
+@pytest.mark.covers("more.forget")
+def test_the_unused_room_of_a_large_file_is_cleared_by_tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gaps, "MOST_PAGES", 0)
+    path = tmp_path / "s.db"
+    store = open_sqlite(path)
+    gone = moved_about(store)
+    assert any(word.encode() in raw_bytes(path) for word in gone)
+    assert store.care.tidy()["purged"] == 1
+    left = raw_bytes(path)
+    assert [word for word in gone if word.encode() in left] == []
+    assert store.care.check() == [] and store.care.tidy()["purged"] == 0
     store.close()
 
 

@@ -82,7 +82,7 @@ def open_sqlite(
         raise
     readers = Readers(str(file), read_only=False)
     log = Log(lambda: connect(str(file)))
-    writer = Writer(lambda: _lent(connection, readers), gate, wait_s, lambda: drop_sidecars(file), log)
+    writer = Writer(lambda: _lent(connection, readers), gate, wait_s, lambda: drop_sidecars(file), log, file)
     return _store(readers, writer, file, [writer.close, readers.close, connection.close, gate.close], search_s, clock)
 
 

@@ -17,6 +17,7 @@ from recollect.stores.sqlite.checks import find_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, Readers, one, rows, whole
 from recollect.stores.sqlite.copies import back_up, belongs_to
 from recollect.stores.sqlite.counting import count_projects, count_types
+from recollect.stores.sqlite.gaps import GAPS
 from recollect.stores.sqlite.ledger import Writing, counter
 from recollect.stores.sqlite.records import run
 from recollect.stores.sqlite.repairs import Broken, find_broken, repairs
@@ -100,7 +101,8 @@ class SqliteCare:
             steps = [_merge(writing.connection) for _ in range(MERGED_PAGES // MERGED_AT_ONCE)]
             writing.connection.execute("PRAGMA analysis_limit=400").fetchall()
             writing.connection.execute("PRAGMA optimize").fetchall()
-            writing.ledger.purge |= counter(writing.connection, "purge") > 0
+            writing.ledger.gaps = counter(writing.connection, GAPS) > 0
+            writing.ledger.purge |= writing.ledger.gaps or counter(writing.connection, "purge") > 0
             return {"merged": int(any(steps)), "purged": int(writing.ledger.purge), "saved": len(saved)}
 
         done: dict[str, int] = self._writer.run(work)

@@ -38,6 +38,8 @@ class Ledger:
     unlisted: set[str] = field(default_factory=set[str])
     done: Counter[int] = field(default_factory=Counter[int])
     purge: bool = False
+    gaps: bool = False
+    """Whether a purge is to clear the unused room of a large file too."""
     logged: bool = False
     rewritten: bool = False
 
@@ -52,6 +54,7 @@ class Ledger:
         self.unlisted |= other.unlisted
         self.done.update(other.done)
         self.purge |= other.purge
+        self.gaps |= other.gaps
         self.logged |= other.logged
         self.rewritten |= other.rewritten
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -24,6 +25,7 @@ from recollect.stores.sqlite import forks
 from recollect.stores.sqlite.bulk import insert_all
 from recollect.stores.sqlite.connection import BUSY_MS, Connection, translate
 from recollect.stores.sqlite.entries import Entries, entries_of, read
+from recollect.stores.sqlite.gaps import clear_gaps
 from recollect.stores.sqlite.gate import Gate
 from recollect.stores.sqlite.ledger import Ledger, Writing
 from recollect.stores.sqlite.lexicon import Lexicon
@@ -82,8 +84,10 @@ class Writer:
         wait_s: float,
         before_purge: Callable[[], None] | None = None,
         log: Log | None = None,
+        path: Path | None = None,
     ) -> None:
         self._log = log
+        self._path = path
         self._lend = lend
         self._gate = gate
         self._wait_s = wait_s
@@ -221,7 +225,7 @@ class Writer:
                 raise
             writing.committed(total)
             if total.purge:
-                self._purge(connection)
+                self._purge(connection, total)
             return time.monotonic() - began
 
     def _begin_and_answer(self, writing: Writing) -> None:
@@ -236,7 +240,7 @@ class Writer:
         _begin(writing)
         self._answer()
 
-    def _purge(self, connection: Connection) -> None:
+    def _purge(self, connection: Connection, total: Ledger) -> None:
         """Take away what was erased from where it still is. The write is durable: a failure is left to `tidy`."""
         if self._before_purge is not None:
             try:
@@ -244,7 +248,7 @@ class Writer:
             except OSError:
                 return
         with nullcontext() if self._log is None else self._log.alone:
-            purge(connection)
+            purge(connection, self._path, large=total.gaps)
 
     def _begin_with(self, connection: Connection) -> Writing:
         self._writing = Writing(connection, self.lexicon)
@@ -332,18 +336,26 @@ def _own(error: BaseException) -> BaseException:
     return error
 
 
-def purge(connection: Connection) -> bool:
-    """Empty the write-ahead log, which still holds what was erased; False while a reader is in the way.
+def purge(connection: Connection, path: Path | None = None, *, large: bool = False) -> bool:
+    """Empty the write-ahead log, which still holds what was erased, and the unused room of the pages; False while a
+    reader is in the way.
 
     The flag stays until it worked, so that `tidy` can finish what a killed process left.
     """
     connection.set_busy_timeout(200)
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        connection.execute("PRAGMA shrink_memory").fetchall()  # no page is written again as it was
+        connection.execute("BEGIN IMMEDIATE")
+        if path is not None and not clear_gaps(connection, path, large=large):
+            return False
         connection.execute("UPDATE counters SET value = 0 WHERE name = 'purge'")
+        connection.execute("COMMIT")
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    except apsw.Error:  # the write itself is durable already
+    except (apsw.Error, OSError):  # the write itself is durable already
         return False
     finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         connection.set_busy_timeout(BUSY_MS)
     return True
