@@ -118,6 +118,18 @@ def test_what_a_query_shuts_out_is_not_found(
     large.close()
 
 
+def test_what_is_excluded_counts_in_no_scope(large: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "COUNTED_SCOPE", COUNT)
+    monkeypatch.setattr(finding, "SPARE_EXCLUDED", 200)
+    filter = Filter(exclude=frozenset({"n0000", "n0001", "n0044"}))
+    inside = text_of(large).match(QUERY, filter, 20).scope
+    assert inside is not None
+    texts = [one.content.split() for one in memories() if filter.allows(one) and one.id != "n0005"]
+    held = [sum(word in text for text in texts) for word in (WORDS[0], WORDS[7], WORDS[13])]
+    assert (inside.documents, inside.frequencies.tolist()) == (len(texts), held)
+    large.close()
+
+
 @pytest.mark.parametrize("filter", FEW_LEFT_OUT)
 def test_few_left_out_are_named_instead_of_all_others(large: Store, tmp_path: Path, filter: Filter) -> None:
     connection, lists = connect(str(tmp_path / "s.db"), create=False), Postings()

@@ -127,7 +127,8 @@ def _listed(connection: Connection, search: Search, units: Sequence[Unit], posti
     compiled, dropped = _without_dropped(connection, search, units, postings)
     rows = scope.rows
     if rows is None and search.view.documents - len(scope.refused) <= COUNTED_SCOPE:
-        rows = scope.named(search.view.top)
+        # Counts of the whole scope: what is excluded has no part in them.
+        rows = rows_in_scope(connection, postings, search.filter, search.view).named(search.view.top)
     if rows is not None and len(rows) <= COUNTED_SCOPE:
         return Candidates(compiled, np.setdiff1d(rows, dropped, assume_unique=True).tolist(), True)
     left_out = _common(search, units, FOUND_SHARE)
