@@ -218,3 +218,17 @@ def test_a_word_that_was_counted_is_forgotten_with_the_last_memory_that_held_it(
     assert text_of(store).frequencies([canary(1), "met"]) == [1, 7]
     assert store.care.check() == []
     store.close()
+
+
+def test_a_page_that_is_not_what_it_seems_is_left_alone() -> None:
+    size, cells = 64, (50, 56)
+    sound = bytearray(size)
+    sound[0], sound[3:5], sound[5:7] = 13, (2).to_bytes(2, "big"), (50).to_bytes(2, "big")
+    sound[8:12] = b"".join(place.to_bytes(2, "big") for place in cells)
+    assert gaps.gap_of(bytes(sound), 0) == (12, 50)
+    damaged = bytearray(sound)
+    damaged[8:10] = (20).to_bytes(2, "big")  # a cell in what is said to be unused
+    overflow = (7).to_bytes(4, "big") + b"x" * (size - 4)
+    beyond = bytearray(sound)
+    beyond[5:7] = (size + 1).to_bytes(2, "big")
+    assert {gaps.gap_of(bytes(page), 0) for page in (damaged, overflow, beyond)} == {(0, 0)}

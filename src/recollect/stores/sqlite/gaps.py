@@ -6,6 +6,7 @@ who keeps all others from writing, while the log is empty.
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +21,9 @@ MOST_PAGES = 4_096
 PAGES_AT_ONCE = 64
 FILE_HEADER = 100
 TREE_PAGES = {2: 12, 5: 12, 10: 8, 13: 8}
-"""The first byte of a page of a tree, and how long its header is. No other page begins with one of these: it begins
-with the number of a page, of which there would have to be thirty million."""
+"""The first byte of a page of a tree, and how long its header is."""
+TOO_MANY_PAGES = 2 << 24
+"""Other pages begin with the number of a page: from so many on (268 GB) it may look like the first byte of a tree's."""
 
 
 def clear_gaps(connection: Connection, path: Path, *, large: bool) -> bool:
@@ -32,8 +34,10 @@ def clear_gaps(connection: Connection, path: Path, *, large: bool) -> bool:
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         return False
-    is_put_off = not large and one(connection, "PRAGMA page_count") > MOST_PAGES
-    if not is_put_off:
+    pages = one(connection, "PRAGMA page_count")
+    is_put_off = not large and pages > MOST_PAGES
+    # With auto_vacuum, which we never set, there are pages of another kind that begin like those of a tree.
+    if not is_put_off and pages < TOO_MANY_PAGES and not one(connection, "PRAGMA auto_vacuum"):
         _clear(path, one(connection, "PRAGMA page_size"))
     sql = "INSERT INTO counters VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
     connection.execute(sql, (GAPS, int(is_put_off)))
@@ -49,7 +53,7 @@ def _clear(path: Path, size: int) -> None:
         for first in range(0, total, size * PAGES_AT_ONCE):
             pages = file.xRead(min(size * PAGES_AT_ONCE, total - first), first)
             for at in range(0, len(pages) - size + 1, size):
-                start, stop = _gap(pages[at : at + size], FILE_HEADER if first + at == 0 else 0)
+                start, stop = gap_of(pages[at : at + size], FILE_HEADER if first + at == 0 else 0)
                 if pages[at + start : at + stop].strip(b"\0"):
                     file.xWrite(bytes(stop - start), first + at + start)
                     changed = True
@@ -59,12 +63,18 @@ def _clear(path: Path, size: int) -> None:
         file.xClose()
 
 
-def _gap(page: bytes, header: int) -> tuple[int, int]:
-    """Where the unused room of a page begins and ends: between the places of its cells and the first of them."""
+def gap_of(page: bytes, header: int) -> tuple[int, int]:
+    """Where the unused room of a page begins and ends: between the places of its cells and the first of them.
+
+    Nothing where a cell lies within it: then the page is damaged, or none of a tree.
+    """
     length = TREE_PAGES.get(page[header])
     if length is None:
         return 0, 0
     cells = int.from_bytes(page[header + 3 : header + 5], "big")
     stop = int.from_bytes(page[header + 5 : header + 7], "big") or 65_536
     start = header + length + 2 * cells
-    return (start, stop) if start < stop <= len(page) else (0, 0)
+    if not start < stop <= len(page):
+        return 0, 0
+    first = min(struct.unpack_from(f">{cells}H", page, header + length), default=stop)
+    return (start, stop) if first >= stop else (0, 0)
