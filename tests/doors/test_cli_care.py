@@ -161,6 +161,26 @@ def test_backup_and_restore_go_round(cli: Any, tmp_path: Path, home: Path) -> No
     assert {one["content"] for one in old} == {"in the backup", "written after the backup was made"}
 
 
+@pytest.mark.parametrize("command", ["export", "restore"])
+def test_what_a_killed_command_left_goes_with_the_next(cli: Any, tmp_path: Path, home: Path, command: str) -> None:
+    """A whole copy of the store, which nobody else would look for in a hidden folder."""
+    backup, listing = tmp_path / "copy.db", tmp_path / "memories.jsonl"
+    cli("remember", "in the backup")
+    cli("backup", str(backup))
+    place = {"export": tmp_path / ".exporting-", "restore": home / ".restoring-"}[command]
+    lefts = {name: place.with_name(place.name + name) for name in ("dead", "alive", "file")}
+    for name in ("dead", "alive"):
+        lefts[name].mkdir()
+        (lefts[name] / "store.db").write_text("everything")
+        os.utime(lefts[name], (0, 0))
+    lefts["file"].write_text("somebody else's")
+    for one in (lefts["dead"] / "store.db", lefts["file"]):
+        os.utime(one, (0, 0))
+    given = {"export": (str(listing),), "restore": (str(backup), "--force")}[command]
+    assert cli(command, *given).code == 0
+    assert {name: one.exists() for name, one in lefts.items()} == {"dead": False, "alive": True, "file": True}
+
+
 def test_a_restored_store_is_on_the_disk_before_it_has_its_name(
     cli: Any, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ import typer
 
 from recollect.domain.errors import Conflict, Corrupt, InvalidInput, NotFound, StoreInUse
 from recollect.doors.cli.session import current, printable
-from recollect.doors.cli.targets import SIDECARS, free_target
+from recollect.doors.cli.targets import SIDECARS, free_target, work_folder
 from recollect.doors.wire import plain
 from recollect.stores.postgres.address import masked
 
@@ -72,8 +71,8 @@ def restore(
     if target.exists() and not force:
         raise Conflict(f"there is a store at {target}", "add --force: it is kept aside under another name")
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".restoring-") as folder:
-        fresh = Path(folder) / "store.db"
+    with work_folder(target.parent, ".restoring-") as folder:
+        fresh = folder / "store.db"
         memories = _verified_copy(source, fresh)
         if target.exists() and is_in_use(target):
             with run.told_of_daemon():

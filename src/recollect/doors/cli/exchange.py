@@ -21,7 +21,7 @@ import typer
 from recollect.domain.errors import InvalidInput, NotFound, RecollectError
 from recollect.doors.cli import options
 from recollect.doors.cli.session import Session, current, flush, one_line
-from recollect.doors.cli.targets import free_target
+from recollect.doors.cli.targets import free_target, work_folder
 from recollect.doors.wire import plain
 
 if TYPE_CHECKING:
@@ -288,8 +288,8 @@ def _target(path: Path | None) -> Generator[TextIO]:
         yield cast(Any, sys.stdout)
         flush()
         return
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".exporting-") as folder:
-        fresh = Path(folder) / path.name
+    with work_folder(path.parent, ".exporting-") as folder:
+        fresh = folder / path.name
         with fresh.open("w", encoding="utf-8", newline="\n") as out:
             fresh.chmod(0o600)
             yield out

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import time
 
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
 
 # What belongs to a store's file and must move with it: the write-ahead log first, so that no log outlives its file.
 SIDECARS = ("-wal", "-shm")
+ABANDONED_SECONDS = 24 * 3600.0
+"""No command works on one file for so long."""
 
 
 def free_target(file: str | Path, store: str, *, force: bool) -> Path:
@@ -32,3 +39,15 @@ def _belongs_to_store(path: Path, store: str) -> bool:
     file = Path(store).expanduser()
     beside = (file.with_name(file.name + suffix) for suffix in ("", ".lock", *SIDECARS) if file.name)
     return any(one.exists() and one.samefile(path) for one in beside)
+
+
+@contextmanager
+def work_folder(parent: Path, prefix: str) -> Generator[Path]:
+    """A private folder beside the target, gone afterwards; so is what a killed command left in one of its own."""
+    for left in parent.glob(f"{prefix}*"):
+        with suppress(OSError):  # another command may be at work there, and its files come and go
+            newest = max(one.stat().st_mtime for one in (left, *left.rglob("*")))
+            if left.is_dir() and not left.is_symlink() and newest < time() - ABANDONED_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=parent, prefix=prefix) as folder:
+        yield Path(folder)
