@@ -7,7 +7,6 @@ known by name: the order in which they are handed over changes nothing, sums inc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import fsum, inf
 from typing import Annotated, Literal, get_args
 
@@ -179,7 +178,10 @@ def _voting(lists: Iterable[RankedList]) -> list[RankedList]:
 def _shared(lists: list[RankedList], alpha: float, alpha_of: str) -> list[RankedList]:
     rest = fsum(one.weight for one in lists if one.name != alpha_of)
     shares = [alpha if one.name == alpha_of else (1 - alpha) * one.weight / rest for one in lists]
-    return [replace(one, weight=share) for one, share in zip(lists, shares, strict=True)]
+    return [
+        RankedList(one.name, one.hits, share, one.flattened, one.ceiling)
+        for one, share in zip(lists, shares, strict=True)
+    ]
 
 
 def _variation(hits: Sequence[Hit]) -> float:
