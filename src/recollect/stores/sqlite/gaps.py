@@ -54,8 +54,9 @@ def _clear(path: Path, size: int) -> None:
             pages = file.xRead(min(size * PAGES_AT_ONCE, total - first), first)
             for at in range(0, len(pages) - size + 1, size):
                 start, stop = gap_of(pages[at : at + size], FILE_HEADER if first + at == 0 else 0)
-                if pages[at + start : at + stop].strip(b"\0"):
-                    file.xWrite(bytes(stop - start), first + at + start)
+                cleared = bytes(stop - start)
+                if pages[at + start : at + stop] != cleared:
+                    file.xWrite(cleared, first + at + start)
                     changed = True
         if changed:
             file.xSync(apsw.SQLITE_SYNC_FULL)
