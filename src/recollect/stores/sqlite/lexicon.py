@@ -86,9 +86,8 @@ class Lexicon:
                     self._read(some, reading)
                 except _OddWord:
                     self._read_slowly(some, reading)
-                except (
-                    BaseException
-                ):  # Ctrl-C, or no memory: what was noted belongs to no text, what was met is not told
+                except BaseException:
+                    # Ctrl-C, or no memory: what was noted belongs to no text, and what was met is not told.
                     self._begin_anew()
                     raise
         return reading
