@@ -90,8 +90,12 @@ class Process:
         return [line.removeprefix("embedded ") for line in list(self.said) if line.startswith("embedded ")]
 
     def end(self) -> None:
-        self._process.communicate(timeout=PATIENCE_S)
+        """Not by `communicate`, which would close what the other thread still reads."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(PATIENCE_S)
         self._reader.join()
+        self._process.stdout.close()
 
 
 def test_two_processes_are_called_and_share_what_waits(address: str, store: Store, tmp_path: Path) -> None:
