@@ -73,7 +73,8 @@ class Records(Protocol):
 
         which projects does this session belong to (ascending; memories without a project name none).
         The key, the tombstone and the session belong to the namespace; the text is looked for in `project` alone,
-        where None means the memories without a project, and the lowest id wins. Same text as in `Put.once`.
+        where None means the memories without a project, and the lowest id wins. Same text as in `Put.once`. What may
+        say the same (`domain.gist`) is told of in the same place: some fifty of the lowest ids, no turns among them.
         """
         ...
 
@@ -84,6 +85,7 @@ class Lookup:
 
     key_id: str | None = None
     content_id: str | None = None
+    alike: tuple[str, ...] = ()
     buried: bool = False
     session_projects: tuple[str, ...] = ()
 

@@ -16,9 +16,9 @@ from recollect.domain.question import Question, TimeWindow
 from recollect.domain.ranking import Hit, Passage, RankedList
 from recollect.domain.recall import Candidate
 from recollect.domain.scripts import has_unspaced
+from recollect.domain.vocabulary import stem
 from recollect.stages import confidence
 from recollect.stages.confidence import Frequencies
-from recollect.stages.wording import stem
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 CURVE = (Point(0.8, 1.0, 0.05), Point(0.9, 0.0, 0.1), Point(0.97, -1.4, 0.3))

@@ -19,10 +19,10 @@ from recollect.domain.ranking import RankedList
 from recollect.domain.recall import Candidate, Dropped
 from recollect.domain.scripts import has_unspaced, pieces_of
 from recollect.domain.subjects import titles
+from recollect.domain.vocabulary import stem
 from recollect.stages.lexing import humps
 from recollect.stages.priors import nearness
 from recollect.stages.stopwords import is_stop_word
-from recollect.stages.wording import stem
 
 CONSIDERED = 10
 """So many candidates are read."""

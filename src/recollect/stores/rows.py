@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from recollect.domain.errors import Corrupt, InvalidInput
-from recollect.domain.memory import Memory, Scope, same_text
+from recollect.domain.memory import Memory, Scope
 from recollect.domain.times import from_ms, to_ms
 
 SOURCE = (
@@ -138,9 +137,3 @@ def _tags(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def _scope(namespace: str, project: str | None, session: str | None) -> Scope:
     return Scope(namespace, project, session)
-
-
-def text_number(content: str) -> int:
-    """A 63-bit number that texts share when they count as the same (and, by chance, hardly ever otherwise)."""
-    digest = hashlib.blake2b(same_text(content).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1

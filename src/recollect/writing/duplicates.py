@@ -1,11 +1,10 @@
-"""Is this remembered already? The text index proposes, term-set similarity and its guard decide."""
+"""Is this remembered already? The store tells what may say the same; term-set similarity and its guard decide."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from recollect.domain.memory import Link, Memory
-from recollect.legs.lookalikes import candidates
 from recollect.ports import LinkIndex, Store
 from recollect.stages import similarity
 from recollect.stages.merging import may_be_one
@@ -13,12 +12,10 @@ from recollect.stages.merging import may_be_one
 MAX_CHAIN = 10
 
 
-def find_twin(store: Store, draft: Memory, overlap: float) -> tuple[Memory, str] | None:
-    """The memory that says the same as the draft, with the reason; never one that something else has superseded."""
-    if store.text is None or not similarity.comparable(draft.content):
-        return None
-    for candidate in candidates(store, store.text, draft):
-        if not may_be_one(draft, candidate):  # first, as it costs nothing: those of other projects are most of them
+def find_twin(store: Store, draft: Memory, alike: Sequence[Memory], overlap: float) -> tuple[Memory, str] | None:
+    """The one of these memories that says the same as the draft, with the reason; never one that is superseded."""
+    for candidate in alike:
+        if not may_be_one(draft, candidate):
             continue
         verdict = similarity.compare(draft.content, candidate.content, overlap)
         if verdict.same:

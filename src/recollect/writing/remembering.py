@@ -14,11 +14,11 @@ from itertools import islice
 
 from recollect.domain.changes import Put
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
+from recollect.domain.gist import gist
 from recollect.domain.memory import EPISODE, Memory, Receipt, Scope, same_text
 from recollect.ports import Lookup, Store
 from recollect.stages import similarity
 from recollect.stages.merging import may_be_one, strengthened
-from recollect.stages.wording import read
 from recollect.writing.drafts import Draft, WritePolicy, to_memory
 from recollect.writing.duplicates import find_twin, standing
 
@@ -28,6 +28,7 @@ BATCH = 200
 ATTEMPTS = 5
 
 Place = tuple[str, str | None, str]
+Gist = tuple[str, str | None, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class _Batch:
     puts: dict[str, Put] = field(default_factory=dict[str, Put])
     keys: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     texts: dict[Place, str] = field(default_factory=dict[Place, str])
-    signatures: dict[Place, list[str]] = field(default_factory=lambda: defaultdict[Place, list[str]](list))
+    gists: dict[Gist, list[str]] = field(default_factory=lambda: defaultdict[Gist, list[str]](list))
 
     def add(self, put: Put) -> None:
         memory = put.memory
@@ -58,8 +59,8 @@ class _Batch:
             self.keys[memory.scope.namespace, memory.key] = memory.id
         if not known and put.expected_version is None and memory.type != EPISODE:
             self.texts.setdefault(_place(memory.scope, same_text(memory.content)), memory.id)
-            if self.policy.dedupe and similarity.comparable(memory.content):
-                self.signatures[_place(memory.scope, similarity.signature(read(memory.content)))].append(memory.id)
+            if self.policy.dedupe:
+                self.gists[_gist(memory)].append(memory.id)
 
     def current(self, memory: Memory) -> Memory:
         """The memory as this batch will leave it."""
@@ -125,7 +126,9 @@ def _write(store: Store, candidates: Sequence[_Candidate], policy: WritePolicy) 
 def _decide(batch: _Batch, candidate: _Candidate) -> Receipt:
     """The receipt for one draft; what it takes to make it true is put into the batch."""
     memory, scope = candidate.memory, candidate.memory.scope
-    found = batch.store.records.lookup(scope.namespace, key=memory.key, content=memory.content, project=scope.project)
+    asked = candidate.captured or (batch.policy.dedupe and memory.type != EPISODE)
+    content = memory.content if asked else None
+    found = batch.store.records.lookup(scope.namespace, key=memory.key, content=content, project=scope.project)
     holder = found.key_id
     if holder is None and memory.key is not None:
         holder = batch.keys.get((scope.namespace, memory.key))
@@ -141,14 +144,15 @@ def _decide(batch: _Batch, candidate: _Candidate) -> Receipt:
 
 def _twin(batch: _Batch, memory: Memory, found: Lookup) -> tuple[Memory, str] | None:
     """The memory, stored or in this batch, that says the same."""
-    if found.content_id is not None:
-        for holder in batch.store.records.fetch([found.content_id]):
-            if _says_exactly(holder, memory) and standing(batch.store, holder).id == holder.id:
-                return batch.current(holder), "the same text"
+    wanted = dict.fromkeys((*(() if found.content_id is None else (found.content_id,)), *found.alike))
+    stored = batch.store.records.fetch(list(wanted))
+    for holder in stored[:1] if found.content_id is not None else ():
+        if _says_exactly(holder, memory) and standing(batch.store, holder).id == holder.id:
+            return batch.current(holder), "the same text"
     inside = _twin_in_batch(batch, memory)
     if inside is not None:
         return inside
-    twin = find_twin(batch.store, memory, batch.policy.overlap)
+    twin = find_twin(batch.store, memory, stored, batch.policy.overlap)
     return None if twin is None else (batch.current(twin[0]), twin[1])
 
 
@@ -158,9 +162,7 @@ def _twin_in_batch(batch: _Batch, memory: Memory) -> tuple[Memory, str] | None:
         holder = batch.puts[same].memory
         if _says_exactly(holder, memory):
             return holder, "the same text"
-    if not batch.signatures or not similarity.comparable(memory.content):
-        return None
-    for id in batch.signatures.get(_place(memory.scope, similarity.signature(read(memory.content))), ()):
+    for id in batch.gists.get(_gist(memory), ()):
         other = batch.puts[id].memory
         verdict = similarity.compare(memory.content, other.content, batch.policy.overlap)
         if verdict.same and may_be_one(memory, other):
@@ -208,3 +210,7 @@ def _merge(batch: _Batch, draft: Memory, existing: Memory, reason: str) -> Recei
 
 def _place(scope: Scope, text: str) -> Place:
     return scope.namespace, scope.project, text
+
+
+def _gist(memory: Memory) -> Gist:
+    return memory.scope.namespace, memory.scope.project, gist(memory.content)

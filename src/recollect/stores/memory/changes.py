@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
+from recollect.domain.gist import gist
 from recollect.domain.memory import Link, Memory, same_text, turn_of
 from recollect.domain.times import whole_milliseconds
 from recollect.stores import refusals
+from recollect.stores.gists import Text, text_holder
 from recollect.stores.memory.contents import Contents, LinkKey, Row
 from recollect.stores.memory.tokens import Tokens, text_columns
 from recollect.stores.rows import dump_json
@@ -42,19 +44,12 @@ def key_holder(contents: Contents, namespace: str, key: str) -> str | None:
     return None
 
 
-def text_holder(
-    contents: Contents, namespace: str, project: str | None, content: str, other_than: str | None = None
-) -> str | None:
-    """The lowest id in this namespace and project that holds the same text."""
-    wanted = same_text(content)
-    holders = [
-        row.memory.id
-        for row in contents.rows.values()
-        if (row.memory.scope.namespace, row.memory.scope.project) == (namespace, project)
-        and row.same_text == wanted
-        and row.memory.id != other_than
-    ]
-    return min(holders, default=None)
+def texts_alike(contents: Contents, namespace: str, project: str | None, content: str) -> list[Text]:
+    """What may say the same as a text in this namespace and project, lowest id first."""
+    wanted = gist(content)
+    memories = [row.memory for row in contents.rows.values() if row.gist == wanted]
+    here = [one for one in memories if (one.scope.namespace, one.scope.project) == (namespace, project)]
+    return sorted((one.id, one.type, one.content) for one in here)
 
 
 def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
@@ -75,6 +70,7 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
     contents.rows[memory.id] = Row(
         memory=memory,
         same_text=same_text(memory.content),
+        gist=gist(memory.content),
         columns=tuple(tokens.terms(column) for column in columns),
         words=frozenset(word for column in columns for word in tokens.words(column)),
         apart=change.apart if replaced is None else replaced.apart,
@@ -87,7 +83,8 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
 def _check_text(change: Put, contents: Contents, replaced: Row | None) -> None:
     memory, scope = change.memory, change.memory.scope
     if change.once:
-        refusals.check_text(text_holder(contents, scope.namespace, scope.project, memory.content, memory.id))
+        others = texts_alike(contents, scope.namespace, scope.project, memory.content)
+        refusals.check_text(text_holder(others, memory.content, not_id=memory.id))
     grave = contents.grave(scope.namespace, memory.content)
     if change.revive:
         contents.graves = replace(contents.graves, hashes=contents.graves.hashes - {grave})

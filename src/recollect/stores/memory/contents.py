@@ -18,10 +18,11 @@ VectorKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A memory with what is derived from it: `same_text`, index tokens by text column, and unstemmed words."""
+    """A memory with what is derived from it: `same_text`, gist, index tokens by text column, and unstemmed words."""
 
     memory: Memory
     same_text: str
+    gist: int
     columns: tuple[list[str], ...]
     words: frozenset[str]
     apart: bool

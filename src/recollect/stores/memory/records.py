@@ -13,7 +13,8 @@ from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import Lookup, ScanOrder
-from recollect.stores.memory.changes import apply, key_holder, text_holder
+from recollect.stores.gists import alike, text_holder
+from recollect.stores.memory.changes import apply, key_holder, texts_alike
 from recollect.stores.memory.contents import Contents, Shelf
 from recollect.stores.refusals import lost_page
 
@@ -75,9 +76,11 @@ class MemoryRecords:
         contents = self._contents()
         scopes = [row.memory.scope for row in contents.rows.values() if row.memory.scope.namespace == namespace]
         projects = {scope.project for scope in scopes if session is not None and scope.session == session}
+        found = [] if content is None else texts_alike(contents, namespace, project, content)
         return Lookup(
             key_id=None if key is None else key_holder(contents, namespace, key),
-            content_id=None if content is None else text_holder(contents, namespace, project, content),
+            content_id=None if content is None else text_holder(found, content),
+            alike=alike(found),
             buried=content is not None and contents.grave(namespace, content) in contents.graves.hashes,
             session_projects=tuple(sorted(project for project in projects if project is not None)),
         )

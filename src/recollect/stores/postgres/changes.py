@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
+from recollect.domain.gist import gist
 from recollect.domain.memory import Link, Memory, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
 from recollect.stores import refusals
 from recollect.stores.checksums import link_checksum
+from recollect.stores.gists import Text, text_holder
 from recollect.stores.postgres import metadata
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.inserting import (
@@ -25,7 +27,6 @@ from recollect.stores.rows import (
     decode,
     dump_json,
     encode,
-    text_number,
     touch_checksum,
 )
 
@@ -80,7 +81,8 @@ def _put(change: Put, writing: Writing) -> None:
     refusals.check_key(memory, key_holder(connection, memory.scope.namespace, memory.key))
     if change.once:
         scope = memory.scope
-        refusals.check_text(text_holder(connection, scope.namespace, scope.project, memory.content, memory.id))
+        others = texts_alike(connection, scope.namespace, scope.project, memory.content)
+        refusals.check_text(text_holder(others, memory.content, not_id=memory.id))
     _check_tombstone(change, old, connection)
     if stored is None:
         insert([change], writing)
@@ -103,7 +105,7 @@ def _replace(memory: Memory, number: int, old: Memory, writing: Writing) -> None
     run(
         connection,
         f"{REPLACE} WHERE namespace = %s AND number = %s",
-        (*values.values(), text_number(memory.content), written, namespace, number),
+        (*values.values(), gist(memory.content), written, namespace, number),
     )
     if memory.content != old.content or memory.sensitive or moved:
         writing.tally_gone(namespace, [number])
@@ -122,18 +124,14 @@ def key_holder(connection: Connection, namespace: str, key: str | None) -> str |
     return one(connection, "SELECT id FROM memories WHERE namespace = %s AND key = %s", (namespace, key))
 
 
-def text_holder(
-    connection: Connection, namespace: str, project: str | None, content: str, not_id: str | None
-) -> str | None:
-    """The lowest id in this namespace and project, other than `not_id`, that holds the same text."""
-    found = rows(
+def texts_alike(connection: Connection, namespace: str, project: str | None, content: str) -> list[Text]:
+    """What may say the same as a text in this namespace and project, lowest id first."""
+    return rows(
         connection,
-        "SELECT id, content FROM memories WHERE namespace = %s AND text_hash = %s"
-        " AND project IS NOT DISTINCT FROM %s AND id IS DISTINCT FROM %s ORDER BY id",
-        (namespace, text_number(content), project, not_id),
+        "SELECT id, type, content FROM memories WHERE namespace = %s AND text_hash = %s"
+        " AND project IS NOT DISTINCT FROM %s ORDER BY id",
+        (namespace, gist(content), project),
     )
-    wanted = same_text(content)
-    return next((id for id, held in found if same_text(held) == wanted), None)
 
 
 def buried(connection: Connection, namespace: str, contents: Sequence[str]) -> set[bytes]:

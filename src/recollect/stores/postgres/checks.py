@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import psycopg
 
+from recollect.domain.gist import gist
 from recollect.ports import Finding
 from recollect.stores.checksums import link_checksum, vector_checksum
 from recollect.stores.places import place
@@ -16,7 +17,7 @@ from recollect.stores.postgres.changes import COLUMNS
 from recollect.stores.postgres.connection import Connection, rows
 from recollect.stores.postgres.lexemes import Tokens, counted_name, fits_index
 from recollect.stores.postgres.tables import COUNTED, TALLIED, TENANT
-from recollect.stores.rows import decode, is_sound, text_number
+from recollect.stores.rows import decode, is_sound
 from recollect.stores.subjects import subject_number
 
 REPORTED = 20
@@ -82,7 +83,7 @@ def _memories(connection: Connection, tokens: Tokens) -> Found:
             yield "memory", f"memory {row[0]} fails its checksum"
             continue
         memory = decode(tuple(row))
-        if text_number(memory.content) != hashed:
+        if gist(memory.content) != hashed:
             yield "text-hash", f"memory {memory.id} has a wrong text hash"
         text = tokens.text(memory.content, memory.tags)
         if held is None or held[:2] < (namespace, number):  # both come in the same order

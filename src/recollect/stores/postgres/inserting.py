@@ -7,13 +7,15 @@ from typing import Any
 
 from recollect.domain.changes import Change, Put
 from recollect.domain.errors import InvalidInput
+from recollect.domain.gist import gist
 from recollect.domain.memory import EPISODE, TURNS_BEFORE, Memory, tombstone_hash
 from recollect.domain.times import to_ms
+from recollect.stores.gists import comes_twice
 from recollect.stores.postgres import metadata
 from recollect.stores.postgres.connection import Connection, one, rows, run
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import vector_text
-from recollect.stores.rows import SOURCE, encode, text_number
+from recollect.stores.rows import SOURCE, encode
 from recollect.stores.subjects import subject_number
 
 WORTH_IT = 8
@@ -67,11 +69,11 @@ def _are_free(puts: Sequence[Put], connection: Connection) -> bool:
     """Whether no id, key or text is taken, in the store or among the puts, and no text is behind a tombstone."""
     ids = [put.memory.id for put in puts]
     keys = [(put.memory.scope.namespace, put.memory.key) for put in puts if put.memory.key is not None]
-    numbers = [text_number(put.memory.content) for put in puts]
+    numbers = [gist(put.memory.content) for put in puts]
     if len(set(ids)) < len(ids) or len(set(keys)) < len(keys):
         return False
     once = [(put.memory.scope.namespace, number) for put, number in zip(puts, numbers) if put.once]
-    if once and len(set(numbers)) < len(numbers):
+    if once and _is_one_there(puts, numbers, once, connection):
         return False
     secret = bytes(one(connection, "SELECT value FROM secrets WHERE name = 'tombstones'"))
     graves = [
@@ -82,11 +84,24 @@ def _are_free(puts: Sequence[Put], connection: Connection) -> bool:
         connection,
         "SELECT EXISTS (SELECT 1 FROM memories WHERE id = ANY (%s)) OR EXISTS (SELECT 1 FROM memories m JOIN"
         " unnest(%s::text[], %s::text[]) AS u (n, k) ON m.namespace = u.n AND m.key = u.k) OR EXISTS (SELECT 1 FROM"
-        " memories m JOIN unnest(%s::text[], %s::bigint[]) AS u (n, h) ON m.namespace = u.n AND m.text_hash = u.h)"
-        " OR EXISTS (SELECT 1 FROM tombstones t JOIN unnest(%s::text[], %s::bytea[]) AS u (n, h)"
+        " tombstones t JOIN unnest(%s::text[], %s::bytea[]) AS u (n, h)"
         " ON t.namespace = u.n AND t.hash = u.h)",
-        (ids, *_pairs(keys), *_pairs(once), *_pairs(graves)),
+        (ids, *_pairs(keys), *_pairs(graves)),
     )
+
+
+def _is_one_there(
+    puts: Sequence[Put], numbers: Sequence[int], once: Sequence[tuple[str, int]], connection: Connection
+) -> bool:
+    """Whether a text that is to be kept once is in its place already, or comes twice."""
+    held = rows(
+        connection,
+        "SELECT m.namespace, m.project, m.content FROM memories m"
+        " JOIN unnest(%s::text[], %s::bigint[]) AS u (n, h) ON m.namespace = u.n AND m.text_hash = u.h",
+        _pairs(once),
+    )
+    apart = not held and len(set(numbers)) == len(numbers)
+    return not apart and comes_twice(puts, held)
 
 
 def _pairs(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
@@ -109,7 +124,7 @@ def insert(puts: Sequence[Put], writing: Writing) -> None:
     ]
     for memory in memories:
         require_storable(memory)
-    hashes = [text_number(memory.content) for memory in memories]
+    hashes = [gist(memory.content) for memory in memories]
     apart = [put.apart for put in puts]
     run(connection, INSERT, [numbers, hashes, apart, *[list(column) for column in zip(*values)]])
     index(numbers, memories, writing)

@@ -13,7 +13,8 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.domain.times import to_ms
 from recollect.ports import Lookup, ScanOrder
-from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, text_holder
+from recollect.stores.gists import alike, text_holder
+from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, texts_alike
 from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run
 from recollect.stores.postgres.filters import TIMES, conditions, is_whole_tenant, without_idle_times
 from recollect.stores.postgres.inserting import insert_all
@@ -115,9 +116,11 @@ class PostgresRecords:
         session: str | None = None,
     ) -> Lookup:
         def work(connection: Connection) -> Lookup:
+            found = [] if content is None else texts_alike(connection, namespace, project, content)
             return Lookup(
                 key_id=key_holder(connection, namespace, key),
-                content_id=None if content is None else text_holder(connection, namespace, project, content, None),
+                content_id=None if content is None else text_holder(found, content),
+                alike=alike(found),
                 buried=content is not None and bool(buried(connection, namespace, [content])),
                 session_projects=() if session is None else _projects(connection, namespace, session),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from recollect.domain.gist import gist
 from recollect.stores.checksums import link_checksum, vector_checksum
 from recollect.stores.places import place
 from recollect.stores.postgres import metadata
@@ -14,7 +15,7 @@ from recollect.stores.postgres.connection import rows, run
 from recollect.stores.postgres.inserting import AT_ONCE, index
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.tables import TALLY_ALL
-from recollect.stores.rows import decode, is_sound, text_number
+from recollect.stores.rows import decode, is_sound
 
 
 def repair_all(writing: Writing) -> None:
@@ -43,11 +44,11 @@ def _texts(writing: Writing, some: list[tuple[Any, ...]]) -> None:
     if sound:
         index([number for _, number, _, _ in sound], [memory for *_, memory in sound], writing)
     for namespace, number, hashed, memory in sound:
-        if text_number(memory.content) != hashed:
+        if gist(memory.content) != hashed:
             run(
                 writing.connection,
                 "UPDATE memories SET text_hash = %s WHERE namespace = %s AND number = %s",
-                (text_number(memory.content), namespace, number),
+                (gist(memory.content), namespace, number),
             )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from psycopg import errors, sql
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
+from recollect.domain.gist import gist
 from recollect.stores.postgres import alike, metadata
 from recollect.stores.postgres.alike import ALIKE, ALIKE_INDEXES
 from recollect.stores.postgres.changes import COLUMNS
@@ -36,6 +37,8 @@ OLDEST_PGVECTOR = (0, 8)
 
 UNSPACED = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\ud7ff\uf900-\ufaff\uff60-\uffff\U00020000-\U000323af]|\\u"
 """The blocks of all letters of domain/scripts.py, and more; tags may have them in JSON's own writing."""
+
+NUMBERED_AT_ONCE = 2_000
 
 WALLED = ["recollect.namespace", "recollect.index"]
 """The settings that say whose rows a transaction sees."""
@@ -103,6 +106,23 @@ def _tenth(connection: Connection) -> None:
         connection.execute(part.encode())
 
 
+def _eleventh(connection: Connection) -> None:
+    """What found the same text finds all that may say the same; nobody may write meanwhile."""
+    run(connection, "SELECT set_config(name, %s, true) FROM unnest(%s::text[]) name", (EVERYONE, WALLED))
+    connection.execute(b"LOCK TABLE memories IN SHARE MODE")
+    last: tuple[str, int] = ("", 0)
+    sql = "SELECT namespace, number, content FROM memories WHERE (namespace, number) > (%s, %s)"
+    while found := rows(connection, f"{sql} ORDER BY namespace, number LIMIT {NUMBERED_AT_ONCE}", last):
+        last = found[-1][:2]
+        numbered = [(namespace, number, gist(content)) for namespace, number, content in found]
+        run(
+            connection,
+            "UPDATE memories m SET text_hash = u.gist FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
+            " AS u (namespace, number, gist) WHERE m.namespace = u.namespace AND m.number = u.number",
+            [list(column) for column in zip(*numbered)],
+        )
+
+
 # Step n takes a schema from version n to n + 1. Released steps are never edited.
 MIGRATIONS: tuple[Migration, ...] = (
     _first,
@@ -115,6 +135,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _eighth,
     _ninth,
     _tenth,
+    _eleventh,
 )
 
 

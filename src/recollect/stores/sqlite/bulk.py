@@ -12,9 +12,10 @@ from typing import Any
 
 from recollect.domain.memory import EPISODE, Memory, tombstone_hash
 from recollect.domain.times import to_ms
+from recollect.stores.gists import comes_twice
 from recollect.stores.rows import SOURCE
 from recollect.stores.sqlite.changes import COLUMNS, INSERT_FULLTEXT, INSERT_TEXTS, tombstone_secret
-from recollect.stores.sqlite.connection import Connection, one
+from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.entries import Entries, Entry
 from recollect.stores.sqlite.ledger import Writing
 from recollect.stores.sqlite.lexicon import Tokens
@@ -48,15 +49,23 @@ def _are_free(entries: Sequence[Entry], writing: Writing) -> bool:
     keys = [(memory.scope.namespace, memory.key) for memory in memories if memory.key is not None]
     if len(set(ids)) < len(ids) or len(set(keys)) < len(keys):
         return False
-    once = [entry.number for entry in entries if entry.put.once]
-    if once and len({entry.number for entry in entries}) < len(entries):
-        return False
     return not (
         _any(connection, "m.id = j.value", ids)
         or _any(connection, "m.namespace = j.value ->> 0 AND m.key = j.value ->> 1", keys)
-        or _any(connection, "m.text_hash = j.value", once)
+        or _is_one_there(entries, connection)
         or (writing.has_tombstones and _is_one_buried(entries, connection))
     )
+
+
+def _is_one_there(entries: Sequence[Entry], connection: Connection) -> bool:
+    """Whether a text that is to be kept once is in its place already, or comes twice."""
+    once = [entry.number for entry in entries if entry.put.once]
+    if not once:
+        return False
+    sql = "SELECT m.namespace, m.project, m.content FROM json_each(?) j CROSS JOIN memories m ON m.text_hash = j.value"
+    held = rows(connection, sql, (json.dumps(once),))
+    apart = not held and len({entry.number for entry in entries}) == len(entries)
+    return not apart and comes_twice([entry.put for entry in entries], held)
 
 
 def _any(connection: Connection, match: str, wanted: Sequence[Any]) -> bool:

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Corrupt
+from recollect.domain.gist import gist
 from recollect.domain.memory import EPISODE, Memory, Scope, as_turn, same_text, tombstone_hash, turn_of
 from recollect.domain.times import to_ms
 from recollect.stores.checksums import link_checksum, tombstone_checksum
+from recollect.stores.gists import Text, text_holder
 from recollect.stores.refusals import (
     buried,
     check_erased,
@@ -23,7 +25,6 @@ from recollect.stores.rows import (
     SOURCE,
     dump_json,
     encode,
-    text_number,
     touch_checksum,
 )
 from recollect.stores.scope_terms import scope_text
@@ -76,10 +77,11 @@ def _put(change: Put, writing: Writing) -> None:
     )
     check_version(change, None if old is None else (old[2], old[1]))
     check_key(memory, key_holder(connection, memory.scope.namespace, memory.key))
-    number, moved = text_number(memory.content), old is not None and _moves(memory, old)
+    number, moved = gist(memory.content), old is not None and _moves(memory, old)
     if change.once:
         scope = memory.scope
-        check_text(text_holder(connection, scope.namespace, scope.project, memory.content, memory.id))
+        others = texts_alike(connection, scope.namespace, scope.project, memory.content)
+        check_text(text_holder(others, memory.content, not_id=memory.id))
     _check_tombstone(change, old, writing)
     if old is None:
         values = encode(memory, memory.version, to_ms(memory.accessed_at), memory.access_count)
@@ -118,18 +120,13 @@ def key_holder(connection: Connection, namespace: str, key: str | None) -> str |
     return one(connection, "SELECT id FROM memories WHERE namespace = ? AND key = ?", (namespace, key))
 
 
-def text_holder(
-    connection: Connection, namespace: str, project: str | None, content: str, not_id: str | None
-) -> str | None:
-    """The lowest id in this namespace and project, other than `not_id`, that holds the same text."""
-    found = rows(
+def texts_alike(connection: Connection, namespace: str, project: str | None, content: str) -> list[Text]:
+    """What may say the same as a text in this namespace and project, lowest id first."""
+    return rows(
         connection,
-        "SELECT id, content FROM memories WHERE text_hash = ? AND namespace = ? AND project IS ? AND id IS NOT ?"
-        " ORDER BY id",
-        (text_number(content), namespace, project, not_id),
+        "SELECT id, type, content FROM memories WHERE text_hash = ? AND namespace = ? AND project IS ? ORDER BY id",
+        (gist(content), namespace, project),
     )
-    wanted = same_text(content)
-    return next((id for id, held in found if same_text(held) == wanted), None)
 
 
 def is_buried(connection: Connection, namespace: str, content: str) -> bytes | None:

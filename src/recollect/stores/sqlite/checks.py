@@ -13,11 +13,12 @@ from typing import Literal
 import apsw
 
 from recollect.domain.errors import Corrupt
+from recollect.domain.gist import gist
 from recollect.ports import Finding
 from recollect.stores.checksums import holds_vector, link_checksum, tombstone_checksum
 from recollect.stores.places import ROW_MASK, model_of
 from recollect.stores.refusals import PASSAGE_BITS
-from recollect.stores.rows import SOURCE, is_sound, text_number
+from recollect.stores.rows import SOURCE, is_sound
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.ledger import counter
 from recollect.stores.sqlite.outbox import HELD, entered_up_to
@@ -73,7 +74,7 @@ def _memories(connection: Connection) -> Found:
     for row in connection.execute(f"SELECT {SOURCE}, text_hash FROM memories"):
         if not is_sound(row[:-1]):
             yield "memory", f"memory {row[0]} fails its checksum"
-        elif text_number(row[16]) != row[-1]:
+        elif gist(row[16]) != row[-1]:
             yield "text-hash", f"memory {row[0]} has a wrong text hash"
 
 

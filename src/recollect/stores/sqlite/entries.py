@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from recollect.domain.changes import Change, Put
 from recollect.domain.errors import RecollectError
-from recollect.stores.rows import encode, text_number
+from recollect.domain.gist import gist
+from recollect.stores.rows import encode
 from recollect.stores.scope_terms import scope_text
 from recollect.stores.sqlite.derived import tags_text
 from recollect.stores.sqlite.lexicon import Lexicon, Reading
@@ -60,7 +61,7 @@ def _entry(put: Put) -> Entry:
     return Entry(
         put,
         encode(memory, memory.version, None, memory.access_count),
-        text_number(memory.content),
+        gist(memory.content),
         plain(memory.content),
         tags_text(memory),
         scope_text(memory),

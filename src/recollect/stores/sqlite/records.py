@@ -14,9 +14,10 @@ from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.domain.times import to_ms
 from recollect.ports import Lookup, ScanOrder
+from recollect.stores.gists import alike, text_holder
 from recollect.stores.refusals import lost_page
 from recollect.stores.rows import SOURCE, decode
-from recollect.stores.sqlite.changes import apply, is_buried, key_holder, text_holder
+from recollect.stores.sqlite.changes import apply, is_buried, key_holder, texts_alike
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import conditions, scope_index
 from recollect.stores.sqlite.ledger import Writing, counter
@@ -110,9 +111,11 @@ class SqliteRecords:
         session: str | None = None,
     ) -> Lookup:
         with self._readers.reading() as connection:
+            found = [] if content is None else texts_alike(connection, namespace, project, content)
             return Lookup(
                 key_id=key_holder(connection, namespace, key),
-                content_id=None if content is None else text_holder(connection, namespace, project, content, None),
+                content_id=None if content is None else text_holder(found, content),
+                alike=alike(found),
                 buried=content is not None and is_buried(connection, namespace, content) is not None,
                 session_projects=() if session is None else _projects(connection, namespace, session),
             )

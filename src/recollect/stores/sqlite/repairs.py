@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from recollect.domain.errors import Corrupt
+from recollect.domain.gist import gist
 from recollect.domain.memory import Memory
 from recollect.stores.checksums import holds_vector, link_checksum
 from recollect.stores.places import of_model, row_of
-from recollect.stores.rows import SOURCE, decode, text_number
+from recollect.stores.rows import SOURCE, decode
 from recollect.stores.sqlite.changes import INSERT_TEXTS, index
 from recollect.stores.sqlite.connection import Connection, one, rows
 from recollect.stores.sqlite.derived import tags_text
@@ -109,7 +110,7 @@ def _mend(writing: Writing, after: int, enter: Enter) -> None:
             continue
         connection.execute(
             "UPDATE memories SET text_hash = ?1 WHERE row = ?2 AND text_hash <> ?1",
-            (text_number(memory.content), number),
+            (gist(memory.content), number),
         )
         text = writing.tokenizer.text(plain(memory.content), tags_text(memory))
         right = (text.content_tokens, subject_number(memory), narrow(text.stream))
@@ -171,7 +172,7 @@ def _texts(writing: Writing) -> None:
         memory = _sound(connection, number)
         if memory is not None:
             index(number, memory, writing)
-            connection.execute("UPDATE memories SET text_hash = ? WHERE row = ?", (text_number(memory.content), number))
+            connection.execute("UPDATE memories SET text_hash = ? WHERE row = ?", (gist(memory.content), number))
 
 
 def _sound(connection: Connection, row: int) -> Memory | None:

@@ -6,8 +6,10 @@ import glob
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from recollect.domain.errors import Corrupt, StoreTooNew, StoreUnavailable
+from recollect.domain.gist import gist
 from recollect.stores.checksums import tombstone_checksum
 from recollect.stores.sqlite.connection import Connection, damaged, one, rows, set_pragma
 from recollect.stores.sqlite.copies import copy_file
@@ -145,6 +147,15 @@ def _seal_tombstones(connection: Connection) -> None:
         connection.executemany("UPDATE tombstones SET checksum = ? WHERE namespace = ? AND hash = ?", sums).fetchall()
 
 
+def _number_gists(connection: Connection) -> None:
+    """What found the same text finds all that may say the same. The index is made anew: sorted rows fill its pages."""
+    connection.execute("DROP INDEX memories_text").fetchall()
+    cast(Any, connection).create_scalar_function("gist", gist, 1, deterministic=True)
+    connection.execute("UPDATE memories SET text_hash = gist(content)").fetchall()
+    cast(Any, connection).create_scalar_function("gist", None, 1)
+    connection.execute("CREATE INDEX memories_text ON memories (text_hash)").fetchall()
+
+
 # Step n takes a file from version n to n + 1. Released steps are never edited.
 MIGRATIONS: tuple[Migration, ...] = (
     _first,
@@ -154,6 +165,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     part_letters,
     _keep_apart,
     _seal_tombstones,
+    _number_gists,
 )
 
 

@@ -1,0 +1,44 @@
+"""What every store tells of the memories that it finds by the gist of a text (`domain/gist.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeAlias
+
+from recollect.domain.changes import Put
+from recollect.domain.memory import EPISODE, same_text
+
+MOST_ALIKE = 50
+"""So many are told of: where there are more, the texts have hardly a word that tells them apart."""
+
+Text: TypeAlias = tuple[str, str, str]
+"""Id, type and content of a memory."""
+Place: TypeAlias = tuple[str, str | None, str]
+"""Namespace, project, and the text as it counts."""
+
+
+def text_holder(found: Sequence[Text], content: str, not_id: str | None = None) -> str | None:
+    """The first of them, other than `not_id`, that holds the same text."""
+    if not found:
+        return None
+    wanted = same_text(content)
+    return next((id for id, _, held in found if id != not_id and same_text(held) == wanted), None)
+
+
+def alike(found: Iterable[Text]) -> tuple[str, ...]:
+    """The first of them that are no turns of a conversation, which say no fact."""
+    return tuple([id for id, type, _ in found if type != EPISODE][:MOST_ALIKE])
+
+
+def comes_twice(puts: Sequence[Put], held: Collection[tuple[str, str | None, str]]) -> bool:
+    """Whether a text that is to be kept once comes twice, or is in its place already.
+
+    `held` are namespace, project and content of those that share a gist with one of them.
+    """
+    places = [_place(put.memory.scope.namespace, put.memory.scope.project, put.memory.content) for put in puts]
+    there = {_place(*one) for one in held}
+    return len(set(places)) < len(places) or any(put.once and place in there for put, place in zip(puts, places))
+
+
+def _place(namespace: str, project: str | None, content: str) -> Place:
+    return namespace, project, same_text(content)
