@@ -74,9 +74,22 @@ class Records(Protocol):
         which projects does this session belong to (ascending; memories without a project name none).
         The key, the tombstone and the session belong to the namespace; the text is looked for in `project` alone,
         where None means the memories without a project, and the lowest id wins. Same text as in `Put.once`. What may
-        say the same (`domain.gist`) is told of in the same place: some fifty of the lowest ids, no turns among them.
+        say the same (`domain.gist`) is told of in the same place: some twenty of the lowest ids, no turns among them.
         """
         ...
+
+    def lookups(self, namespace: str, wanted: Sequence[Wanted]) -> list[Lookup]:
+        """The same for the keys and texts of many writes, in their order and all as of one moment."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked before a write; the project is that of the text."""
+
+    key: str | None = None
+    content: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,8 @@ def _part(word: str) -> str:
     word = SAME.get(word, word)
     if not _DROPPED_ROOTS.isdisjoint(_roots(word)):
         return ""
-    if not word.isascii():
-        return word[:3]
+    if not word.isascii():  # has no other forms, and without spaces it may be a sentence
+        return word
     if len(word) < 3 or (len(word) == 4 and word.endswith(("xes", "zes"))):  # "ax" is the root of "axes"
         return ""
     return word[:2] + ("i" if word[2] == "y" else word[2])

@@ -18,10 +18,10 @@ from recollect.importers.report import ImportReport, Problem
 from recollect.importers.restoring import import_jsonl
 from recollect.importers.table import IMPORTERS, Importer, sniff
 from recollect.ports import Store
-from recollect.writing import Draft, WritePolicy, remember_many, to_memory
+from recollect.writing import Checked, Draft, WritePolicy, check, remember_checked
 
 HEAD_CHARACTERS = 64 * 1024
-BATCH = 200
+BATCH = 500
 
 
 def import_source(
@@ -52,10 +52,10 @@ def import_source(
         return _restored(store, stream, scope, progress)
     importer = _chosen(name, head, format)
     report = ImportReport(importer.name)
-    waiting: list[Draft] = []
+    waiting: list[Checked] = []
 
     def flush() -> None:
-        for receipt in remember_many(store, waiting, new_id=new_id, now=now, policy=policy):
+        for receipt in remember_checked(store, waiting, policy):
             _count(report, receipt)
         waiting.clear()
 
@@ -73,11 +73,24 @@ def import_source(
                 changed(known.id)
         return known is not None
 
-    for place, draft, content in _checked(importer, stream, name, origin, scope or Scope(), report, now, policy):
-        # At once, while what is new waits for its batch: a text that moved from an edited entry is not known any more.
-        if importer.edited and draft.key is not None and renewed(place, draft, content):
+    def checked(place: int, draft: Draft) -> Checked | None:
+        try:
+            return check(draft, id=new_id(), now=now, policy=policy)
+        except InvalidInput as error:
+            report.note(place, error.message)
+            return None
+
+    for place, draft in _drafts(importer, stream, name, origin, scope or Scope(), report):
+        entry = checked(place, draft)
+        if entry is not None and importer.edited and draft.key is not None:
+            # At once, while what is new waits for its batch: a text that moved away from here is not known any more.
+            known = digested(draft, entry.memory)
+            if renewed(place, known, entry.memory.content):
+                continue
+            entry = checked(place, known)
+        if entry is None:
             continue
-        waiting.append(draft)
+        waiting.append(entry)
         if len(waiting) >= BATCH:
             flush()
             if progress is not None:
@@ -96,17 +109,10 @@ def _restored(
     return import_jsonl(store, stream, progress=progress)
 
 
-def _checked(
-    importer: Importer,
-    stream: TextIO,
-    name: str,
-    origin: str,
-    scope: Scope,
-    report: ImportReport,
-    now: datetime,
-    policy: WritePolicy,
-) -> Iterator[tuple[int, Draft, str]]:
-    """The drafts that can be stored, placed and marked as captured, with the text that will be; others are problems."""
+def _drafts(
+    importer: Importer, stream: TextIO, name: str, origin: str, scope: Scope, report: ImportReport
+) -> Iterator[tuple[int, Draft]]:
+    """What could be read, placed and marked as captured; the rest are problems."""
     for place, item in enumerate(importer.read(stream, name), start=1):
         if isinstance(item, Problem):
             report.note(item.place, item.message)
@@ -114,13 +120,8 @@ def _checked(
         theirs = item.scope
         where = Scope(scope.namespace, scope.project or theirs.project, scope.session or theirs.session)
         source = item.source or f"import:{importer.name}:{PurePath(name).name}"
-        draft = replace(item, scope=where, source=source, captured=True, key=_key(importer, item.key, origin, where))
-        try:
-            memory, _ = to_memory(draft, id="checked", now=now, policy=policy)
-        except InvalidInput as error:
-            report.note(place, error.message)
-        else:
-            yield place, digested(draft, memory) if importer.edited and draft.key else draft, memory.content
+        key = _key(importer, item.key, origin, where)
+        yield place, replace(item, scope=where, source=source, captured=True, key=key)
 
 
 def _key(importer: Importer, key: str | None, origin: str, scope: Scope) -> str | None:

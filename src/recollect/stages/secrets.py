@@ -28,8 +28,9 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of secret. `hints` are literals without which the pattern cannot match (a fast refusal, lower case);
-    the group `secret` (or else the whole match) is what is hidden, if `check` agrees."""
+    """One kind of secret. `hints` are literals without which the pattern cannot match (a fast refusal, lower case;
+    DIGITS stands for four digits in a row); the group `secret` (or else the whole match) is what is hidden, if `check`
+    agrees."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -80,6 +81,8 @@ def _luhn(value: str) -> bool:
 
 
 CARD = "card-number"
+DIGITS = "digits"
+FOUR_DIGITS = re.compile(r"\d{4}")
 START = r"(?<![A-Za-z0-9_-])"
 END = r"(?![A-Za-z0-9_-])"
 NAMED = (
@@ -201,8 +204,8 @@ RULES: tuple[Rule, ...] = (
         "credential",
         check=_looks_set,
     ),
-    _rule(CARD, r"(?<![\d.-])[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?![\d-])", check=_luhn),
-    _rule(CARD, r"(?<![\d.-])3[47]\d{2}[ -]\d{6}[ -]\d{5}(?![\d-])", check=_luhn),
+    _rule(CARD, r"(?<![\d.-])[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?![\d-])", DIGITS, check=_luhn),
+    _rule(CARD, r"(?<![\d.-])3[47]\d{2}[ -]\d{6}[ -]\d{5}(?![\d-])", DIGITS, check=_luhn),
     _rule(
         "social-security-number",
         r"(?i:\b(?:ssn|social security)[^\d\n]{0,30})(?P<secret>\d{3}-?\d{2}-?\d{4})(?!\d)",
@@ -215,16 +218,18 @@ RULES: tuple[Rule, ...] = (
 CODES = re.compile(r"(?is:(?:.*[\W_])?(?:(?:pin|passcode|otp)(?:[ _-]?(?:code|number))?: \d{4,12}|cv[cv]2?: \d{3,4}))")
 """Short numbers that only their name gives away; too short to be looked for in sentences."""
 
-HINTS = tuple(dict.fromkeys(hint for rule in RULES for hint in rule.hints))
+HINTS = tuple(dict.fromkeys(hint for rule in RULES for hint in rule.hints if hint != DIGITS))
 
 
 def find(text: str) -> tuple[Secret, ...]:
     """Every secret in a text, in order, without overlaps; where rules overlap the earlier rule wins."""
     lowered = text.lower()
     hints = {hint for hint in HINTS if hint in lowered}
+    if FOUR_DIGITS.search(text):
+        hints.add(DIGITS)
     taken: list[Secret] = []
-    for rule in RULES:
-        if not rule.hints or not hints.isdisjoint(rule.hints):
+    for rule in RULES if hints else ():
+        if not hints.isdisjoint(rule.hints):
             # The matches of one rule lie side by side: only those of earlier rules can be in the way.
             free = [found for found in _matches(rule, text) if not _overlaps(found, taken)]
             taken = sorted((*taken, *free), key=_start) if free else taken

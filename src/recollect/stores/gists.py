@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from recollect.domain.changes import Put
 from recollect.domain.memory import EPISODE, same_text
+from recollect.ports import Lookup, Wanted
 
-MOST_ALIKE = 50
+MOST_ALIKE = 20
 """So many are told of: where there are more, the texts have hardly a word that tells them apart."""
 
 Text: TypeAlias = tuple[str, str, str]
 """Id, type and content of a memory."""
 Place: TypeAlias = tuple[str, str | None, str]
 """Namespace, project, and the text as it counts."""
+
+
+def lookups_of(
+    wanted: Sequence[Wanted], keys: Mapping[str, str], texts: Mapping[int, Sequence[Text]], buried: Collection[int]
+) -> list[Lookup]:
+    """The answers, from who holds which key, and from what is alike and what is buried by the place of the question."""
+    return [
+        Lookup(
+            key_id=None if one.key is None else keys.get(one.key),
+            content_id=None if one.content is None else text_holder(texts.get(place, ()), one.content),
+            alike=_alike(texts.get(place, ())),
+            buried=place in buried,
+        )
+        for place, one in enumerate(wanted)
+    ]
 
 
 def text_holder(found: Sequence[Text], content: str, not_id: str | None = None) -> str | None:
@@ -25,7 +41,7 @@ def text_holder(found: Sequence[Text], content: str, not_id: str | None = None) 
     return next((id for id, _, held in found if id != not_id and same_text(held) == wanted), None)
 
 
-def alike(found: Iterable[Text]) -> tuple[str, ...]:
+def _alike(found: Iterable[Text]) -> tuple[str, ...]:
     """The first of them that are no turns of a conversation, which say no fact."""
     return tuple([id for id, type, _ in found if type != EPISODE][:MOST_ALIKE])
 

@@ -16,7 +16,7 @@ from recollect.domain.changes import Put
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.gist import gist
 from recollect.domain.memory import EPISODE, Memory, Receipt, Scope, same_text
-from recollect.ports import Lookup, Store
+from recollect.ports import Lookup, Store, Wanted
 from recollect.stages import similarity
 from recollect.stages.merging import may_be_one, strengthened
 from recollect.writing.drafts import Draft, WritePolicy, to_memory
@@ -24,20 +24,23 @@ from recollect.writing.duplicates import find_twin, standing
 
 log = logging.getLogger(__name__)
 
-BATCH = 200
+BATCH = 500
 ATTEMPTS = 5
+MOST_ALIKE = 20
+"""So many of a batch are compared at most, as of the stored ones."""
 
 Place = tuple[str, str | None, str]
 Gist = tuple[str, str | None, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class Checked:
     """A validated draft on its way into the store."""
 
     memory: Memory
     captured: bool
     redacted: tuple[str, ...]
+    """The kinds of secrets that were hidden in it."""
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class _Batch:
     keys: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     texts: dict[Place, str] = field(default_factory=dict[Place, str])
     gists: dict[Gist, list[str]] = field(default_factory=lambda: defaultdict[Gist, list[str]](list))
+    stored: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    """Those in the store that may say the same as one of the drafts."""
 
     def add(self, put: Put) -> None:
         memory = put.memory
@@ -59,8 +64,8 @@ class _Batch:
             self.keys[memory.scope.namespace, memory.key] = memory.id
         if not known and put.expected_version is None and memory.type != EPISODE:
             self.texts.setdefault(_place(memory.scope, same_text(memory.content)), memory.id)
-            if self.policy.dedupe:
-                self.gists[_gist(memory)].append(memory.id)
+            if self.policy.dedupe and len(same := self.gists[_gist(memory)]) < MOST_ALIKE:
+                same.append(memory.id)
 
     def current(self, memory: Memory) -> Memory:
         """The memory as this batch will leave it."""
@@ -69,8 +74,13 @@ class _Batch:
 
 def remember(store: Store, draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> Receipt:
     """Store one draft durably; the receipt tells whether it was added, merged, skipped or added in redacted form."""
+    return remember_checked(store, [check(draft, id=id, now=now, policy=policy)], policy)[0]
+
+
+def check(draft: Draft, *, id: str, now: datetime, policy: WritePolicy) -> Checked:
+    """The draft as it would be stored; InvalidInput where it may not be."""
     memory, redacted = to_memory(draft, id=id, now=now, policy=policy)
-    return _write(store, [_Candidate(memory, draft.captured, redacted)], policy)[0]
+    return Checked(memory, draft.captured, redacted)
 
 
 def remember_many(
@@ -91,24 +101,24 @@ def remember_many(
     receipts: list[Receipt] = []
     waiting = iter(drafts)
     while chunk := list(islice(waiting, batch)):
-        candidates: list[_Candidate] = []
+        candidates: list[Checked] = []
         for draft in chunk:
             try:
-                memory, redacted = to_memory(draft, id=new_id(), now=now, policy=policy)
+                candidates.append(check(draft, id=new_id(), now=now, policy=policy))
             except InvalidInput as error:
                 place = f"drafts[{len(receipts) + len(candidates)}]"
                 raise InvalidInput(f"{place}: {error.message}", error.hint, f"{place}.{error.field}") from error
-            candidates.append(_Candidate(memory, draft.captured, redacted))
-        receipts += _write(store, candidates, policy)
+        receipts += remember_checked(store, candidates, policy)
     return receipts
 
 
-def _write(store: Store, candidates: Sequence[_Candidate], policy: WritePolicy) -> list[Receipt]:
+def remember_checked(store: Store, candidates: Sequence[Checked], policy: WritePolicy) -> list[Receipt]:
     """Decide and write in one transaction. A batch that loses a race is written one by one."""
     attempts = ATTEMPTS if len(candidates) == 1 else 1
     for attempt in range(1, attempts + 1):
         batch = _Batch(store, policy)
-        receipts = [_decide(batch, candidate) for candidate in candidates]
+        found = _look_up(batch, candidates)
+        receipts = [_decide(batch, *pair) for pair in zip(candidates, found)]
         try:
             if batch.puts:
                 store.records.write(list(batch.puts.values()))
@@ -120,15 +130,34 @@ def _write(store: Store, candidates: Sequence[_Candidate], policy: WritePolicy) 
                 if receipt.duplicate_of is not None:
                     log.info("%s %s: %s", receipt.action, receipt.duplicate_of, receipt.reason)
             return receipts
-    return [_write(store, [candidate], policy)[0] for candidate in candidates]
+    return [remember_checked(store, [candidate], policy)[0] for candidate in candidates]
 
 
-def _decide(batch: _Batch, candidate: _Candidate) -> Receipt:
+def _look_up(batch: _Batch, candidates: Sequence[Checked]) -> list[Lookup]:
+    """What the store holds of these drafts, asked once for all of a namespace."""
+    asked: dict[str, list[int]] = defaultdict(list)
+    for place, candidate in enumerate(candidates):
+        asked[candidate.memory.scope.namespace].append(place)
+    found = [Lookup()] * len(candidates)
+    for namespace, places in asked.items():
+        wanted = [_wanted(candidates[place], batch.policy) for place in places]
+        for place, answer in zip(places, batch.store.records.lookups(namespace, wanted)):
+            found[place] = answer
+    if batch.policy.dedupe:
+        alike = dict.fromkeys(id for one in found for id in (one.content_id, *one.alike) if id is not None)
+        batch.stored = {memory.id: memory for memory in batch.store.records.fetch(list(alike))}
+    return found
+
+
+def _wanted(candidate: Checked, policy: WritePolicy) -> Wanted:
+    memory = candidate.memory
+    asked = candidate.captured or (policy.dedupe and memory.type != EPISODE)
+    return Wanted(memory.key, memory.content if asked else None, memory.scope.project)
+
+
+def _decide(batch: _Batch, candidate: Checked, found: Lookup) -> Receipt:
     """The receipt for one draft; what it takes to make it true is put into the batch."""
     memory, scope = candidate.memory, candidate.memory.scope
-    asked = candidate.captured or (batch.policy.dedupe and memory.type != EPISODE)
-    content = memory.content if asked else None
-    found = batch.store.records.lookup(scope.namespace, key=memory.key, content=content, project=scope.project)
     holder = found.key_id
     if holder is None and memory.key is not None:
         holder = batch.keys.get((scope.namespace, memory.key))
@@ -144,15 +173,14 @@ def _decide(batch: _Batch, candidate: _Candidate) -> Receipt:
 
 def _twin(batch: _Batch, memory: Memory, found: Lookup) -> tuple[Memory, str] | None:
     """The memory, stored or in this batch, that says the same."""
-    wanted = dict.fromkeys((*(() if found.content_id is None else (found.content_id,)), *found.alike))
-    stored = batch.store.records.fetch(list(wanted))
-    for holder in stored[:1] if found.content_id is not None else ():
-        if _says_exactly(holder, memory) and standing(batch.store, holder).id == holder.id:
-            return batch.current(holder), "the same text"
+    holder = batch.stored.get(found.content_id or "")
+    if holder is not None and _says_exactly(holder, memory) and standing(batch.store, holder).id == holder.id:
+        return batch.current(holder), "the same text"
     inside = _twin_in_batch(batch, memory)
     if inside is not None:
         return inside
-    twin = find_twin(batch.store, memory, stored, batch.policy.overlap)
+    alike = [batch.stored[id] for id in found.alike if id in batch.stored]
+    twin = find_twin(batch.store, memory, alike, batch.policy.overlap)
     return None if twin is None else (batch.current(twin[0]), twin[1])
 
 
@@ -176,7 +204,7 @@ def _says_exactly(holder: Memory, memory: Memory) -> bool:
     return in_place and similarity.same_names(holder.content, memory.content)
 
 
-def _add(batch: _Batch, candidate: _Candidate, found: Lookup) -> Receipt:
+def _add(batch: _Batch, candidate: Checked, found: Lookup) -> Receipt:
     memory = candidate.memory
     # `once` closes the race between looking and writing. It knows only namespace and project, so it must not be asked
     # where the same text may rightly stand twice: episodes, sessions without a project, what has been superseded.

@@ -12,8 +12,8 @@ from recollect.domain.memory import Memory
 from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
-from recollect.ports import Lookup, ScanOrder
-from recollect.stores.gists import alike, text_holder
+from recollect.ports import Lookup, ScanOrder, Wanted
+from recollect.stores.gists import lookups_of
 from recollect.stores.memory.changes import apply, key_holder, texts_alike
 from recollect.stores.memory.contents import Contents, Shelf
 from recollect.stores.refusals import lost_page
@@ -76,13 +76,18 @@ class MemoryRecords:
         contents = self._contents()
         scopes = [row.memory.scope for row in contents.rows.values() if row.memory.scope.namespace == namespace]
         projects = {scope.project for scope in scopes if session is not None and scope.session == session}
-        found = [] if content is None else texts_alike(contents, namespace, project, content)
-        return Lookup(
-            key_id=None if key is None else key_holder(contents, namespace, key),
-            content_id=None if content is None else text_holder(found, content),
-            alike=alike(found),
-            buried=content is not None and contents.grave(namespace, content) in contents.graves.hashes,
-            session_projects=tuple(sorted(project for project in projects if project is not None)),
+        (found,) = self.lookups(namespace, [Wanted(key, content, project)])
+        return replace(found, session_projects=tuple(sorted(project for project in projects if project is not None)))
+
+    def lookups(self, namespace: str, wanted: Sequence[Wanted]) -> list[Lookup]:
+        contents = self._contents()
+        keys = {one.key: key_holder(contents, namespace, one.key) for one in wanted if one.key is not None}
+        asked = [(place, one.content, one.project) for place, one in enumerate(wanted) if one.content is not None]
+        return lookups_of(
+            wanted,
+            {key: id for key, id in keys.items() if id is not None},
+            {place: texts_alike(contents, namespace, project, content) for place, content, project in asked},
+            {place for place, content, _ in asked if contents.grave(namespace, content) in contents.graves.hashes},
         )
 
     def _contents(self) -> Contents:

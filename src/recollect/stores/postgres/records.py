@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put
@@ -12,15 +13,15 @@ from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.domain.times import to_ms
-from recollect.ports import Lookup, ScanOrder
-from recollect.stores.gists import alike, text_holder
-from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, buried, key_holder, namespaces_of, texts_alike
+from recollect.ports import Lookup, ScanOrder, Wanted
+from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, namespaces_of
 from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run
 from recollect.stores.postgres.filters import TIMES, conditions, is_whole_tenant, without_idle_times
 from recollect.stores.postgres.inserting import insert_all
 from recollect.stores.postgres.ledger import Writing
 from recollect.stores.postgres.lexemes import Tokens
 from recollect.stores.postgres.listening import announce
+from recollect.stores.postgres.lookups import look_up
 from recollect.stores.postgres.replica import Reads
 from recollect.stores.refusals import lost_page
 from recollect.stores.rows import decode
@@ -116,16 +117,14 @@ class PostgresRecords:
         session: str | None = None,
     ) -> Lookup:
         def work(connection: Connection) -> Lookup:
-            found = [] if content is None else texts_alike(connection, namespace, project, content)
-            return Lookup(
-                key_id=key_holder(connection, namespace, key),
-                content_id=None if content is None else text_holder(found, content),
-                alike=alike(found),
-                buried=content is not None and bool(buried(connection, namespace, [content])),
-                session_projects=() if session is None else _projects(connection, namespace, session),
-            )
+            (found,) = look_up(connection, namespace, [Wanted(key, content, project)])
+            projects = () if session is None else _projects(connection, namespace, session)
+            return replace(found, session_projects=projects)
 
         return self._server.read(work, namespace)
+
+    def lookups(self, namespace: str, wanted: Sequence[Wanted]) -> list[Lookup]:
+        return self._server.read(lambda connection: look_up(connection, namespace, wanted), namespace)
 
 
 def transact(server: Server, tokens: Tokens, work: Callable[[Writing], Answer]) -> Answer:

@@ -29,6 +29,7 @@ from recollect.ports import (
     StoreStats,
     Vector,
     VectorIndex,
+    Wanted,
 )
 from recollect.stores.qdrant.mirror import Mirror
 from recollect.stores.qdrant.server import Server
@@ -131,6 +132,9 @@ class MirroredRecords:
         session: str | None = None,
     ) -> Lookup:
         return self._records.lookup(namespace, key=key, content=content, project=project, session=session)
+
+    def lookups(self, namespace: str, wanted: Sequence[Wanted]) -> list[Lookup]:
+        return self._records.lookups(namespace, wanted)
 
 
 class MirroredCare:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from recollect.domain.changes import Change
@@ -13,14 +14,14 @@ from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.domain.times import to_ms
-from recollect.ports import Lookup, ScanOrder
-from recollect.stores.gists import alike, text_holder
+from recollect.ports import Lookup, ScanOrder, Wanted
 from recollect.stores.refusals import lost_page
 from recollect.stores.rows import SOURCE, decode
-from recollect.stores.sqlite.changes import apply, is_buried, key_holder, texts_alike
+from recollect.stores.sqlite.changes import apply
 from recollect.stores.sqlite.connection import Connection, Readers, one, rows
 from recollect.stores.sqlite.filters import conditions, scope_index
 from recollect.stores.sqlite.ledger import Writing, counter
+from recollect.stores.sqlite.lookups import look_up
 from recollect.stores.sqlite.writer import Work, Writer
 
 COLUMNS = ", ".join(f"m.{name.strip()}" for name in SOURCE.split(","))
@@ -111,14 +112,13 @@ class SqliteRecords:
         session: str | None = None,
     ) -> Lookup:
         with self._readers.reading() as connection:
-            found = [] if content is None else texts_alike(connection, namespace, project, content)
-            return Lookup(
-                key_id=key_holder(connection, namespace, key),
-                content_id=None if content is None else text_holder(found, content),
-                alike=alike(found),
-                buried=content is not None and is_buried(connection, namespace, content) is not None,
-                session_projects=() if session is None else _projects(connection, namespace, session),
-            )
+            (found,) = look_up(connection, namespace, [Wanted(key, content, project)])
+            projects = () if session is None else _projects(connection, namespace, session)
+            return replace(found, session_projects=projects)
+
+    def lookups(self, namespace: str, wanted: Sequence[Wanted]) -> list[Lookup]:
+        with self._readers.reading() as connection:
+            return look_up(connection, namespace, wanted)
 
 
 def run(writer: Writer | None, work: Work) -> Any:
