@@ -178,17 +178,17 @@ class TestServer:
             for statement in statements:
                 connection.execute(statement.encode())
 
-    def set_back(self, address: str, version: Literal[4, 5, 6, 7, 9]) -> None:
+    def set_back(self, address: str, version: Literal[4, 5, 6, 7, 9, 10]) -> None:
         """Turn the tables at an address into those of an older version."""
         schema = address.rpartition("schema=")[2].partition("&")[0]
+        self.execute(f"UPDATE {schema}.memories SET text_hash = number")
         if version < 7:
             self.execute(f"ALTER TABLE {schema}.memories DROP COLUMN apart")
         if version < 8:
             self.execute(f"DROP TABLE {schema}.tallies")
-        self.execute(
-            METADATA_AS_TEXT.format(schema=schema),
-            f"DELETE FROM {schema}.versions WHERE version > {version}",
-        )
+        if version < 10:
+            self.execute(METADATA_AS_TEXT.format(schema=schema))
+        self.execute(f"DELETE FROM {schema}.versions WHERE version > {version}")
 
     def _run(self, command: str, *arguments: str) -> None:
         environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from base64 import b32hexencode
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _CHANCE_BITS = 80
+_IN_OURS = bytes.maketrans(b"0123456789ABCDEFGHIJKLMNOPQRSTUV", ALPHABET.encode())
 
 _lock = threading.Lock()
 _last = 0
@@ -21,8 +23,4 @@ def new_id() -> str:
         if value <= _last:
             value = _last + 1
         _last = value
-    digits: list[str] = []
-    for _ in range(26):
-        value, digit = divmod(value, 32)
-        digits.append(ALPHABET[digit])
-    return "".join(reversed(digits))
+    return b32hexencode((value << 6).to_bytes(17, "big"))[:26].translate(_IN_OURS).decode()  # 130 bits of 136

@@ -16,7 +16,7 @@ from recollect.domain.memory import EPOCH, Link
 from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
-from recollect.ports import Lookup, ScanOrder, Store, VectorIndex
+from recollect.ports import Lookup, ScanOrder, Store, VectorIndex, Wanted
 
 
 def refuses(store: Store, change: Put) -> Conflict:
@@ -422,12 +422,75 @@ def test_lookup_answers_only_what_is_asked(store: Store) -> None:
     assert lookup("default", key="k1") == Lookup(key_id="b")
     assert lookup("n", key="k1") == Lookup(key_id="f")
     assert lookup("default", key="K1") == Lookup()
-    assert lookup("default", content=" TEXT") == Lookup(content_id="c")
-    assert lookup("default", content="text", project="p") == Lookup(content_id="a")
-    assert lookup("default", content="texts") == Lookup()
+    assert lookup("default", content=" TEXT") == Lookup(content_id="c", alike=("c",))
+    assert lookup("default", content="text", project="p") == Lookup(content_id="a", alike=("a", "b"))
+    assert lookup("default", content="the texts") == Lookup(alike=("c",))
+    assert lookup("default", content="words") == Lookup()
     assert lookup("default", session="s") == Lookup(session_projects=("a", "p"))
     assert lookup("default", session="s", project="a") == Lookup(session_projects=("a", "p"))
     assert lookup("default", session="nobody") == Lookup()
+
+
+def test_many_lookups_are_answered_as_each_would_be(store: Store) -> None:
+    put(
+        store,
+        note("a", "The build runs twice", key="k1"),
+        note("b", "the builds run twice", project="p"),
+        note("c", "Builds run twice!", project="p"),
+        note("d", "Build runs twice", project="p", type="episode"),
+        note("e", "Something else", project="p", key="k2"),
+        note("gone", "Forget the old build"),
+        note("n", "the builds run twice", project="p", namespace="n", key="k1"),
+    )
+    store.records.write([Erase("gone")])
+    wanted = [
+        Wanted("k2", "builds run TWICE", "p"),
+        Wanted(),
+        Wanted(content="builds run TWICE"),
+        Wanted(key="k1", project="p"),
+        Wanted("nobody", "forget the OLD build"),
+        Wanted(content="build runs twice", project="p"),
+        Wanted(content="builds run TWICE", project="q"),
+    ]
+    found = store.records.lookups("default", wanted)
+    assert found == [
+        Lookup("e", None, ("b", "c")),
+        Lookup(),
+        Lookup(None, None, ("a",)),
+        Lookup("a"),
+        Lookup(buried=True),
+        Lookup(None, "d", ("b", "c")),
+        Lookup(),
+    ]
+    lookup = store.records.lookup
+    assert found == [lookup("default", key=one.key, content=one.content, project=one.project) for one in wanted]
+    assert store.records.lookups("n", wanted[:1]) == [Lookup(None, None, ("n",))]
+    assert store.records.lookups("default", []) == []
+
+
+def test_of_very_many_that_are_alike_some_are_told(store: Store) -> None:
+    put(store, *(note(f"m{number:02}", f"Release {'the ' * number}app") for number in range(30)))
+    (found,) = store.records.lookups("default", [Wanted(content="app release")])
+    assert found == Lookup(alike=tuple(f"m{number:02}" for number in range(20)))
+
+
+def test_what_is_changed_is_alike_with_its_new_text(store: Store) -> None:
+    put(store, note("m", "The build runs twice"))
+    store.records.write([Put(note("m", "Tea is served at noon"), expected_version=1)])
+    assert store.records.lookup("default", content="builds run twice") == Lookup()
+    assert store.records.lookup("default", content="at noon, tea is served").alike == ("m",)
+
+
+def test_once_minds_the_text_and_not_what_is_alike(store: Store) -> None:
+    put(store, note("a", "The build runs twice"))
+    store.records.write(
+        [Put(note("b", "the builds run twice"), once=True), Put(note("c", "build runs twice"), once=True)]
+    )
+    assert refuses(store, Put(note("d", "the build RUNS twice"), once=True)).existing_id == "a"
+    same = [Put(note("e", "Tea at noon"), once=True), Put(note("f", "tea at NOON"), once=True)]
+    with pytest.raises(Conflict):
+        store.records.write(same)
+    assert store.records.fetch(["d", "e", "f"]) == []
 
 
 @pytest.mark.parametrize("limit", [0, -1])

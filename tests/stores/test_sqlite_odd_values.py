@@ -11,6 +11,8 @@ from sqlite_cases import damage, lose
 
 import recollect
 from recollect import Engine
+from recollect.domain.query import Term
+from recollect.domain.question import Filter
 
 WINTER = "Winter notes about hiking in the hills"
 
@@ -99,8 +101,8 @@ def upkeep_of_more(engine: Engine) -> None:
         ("memories", "created_at", "'x'", lambda engine: engine.recall("winter", mode="semantic", before="2100-01-01")),
         ("memories", "content", "NULL", upkeep_anew),
         ("words", "word", "NULL", lambda engine: engine.store.text.similar("hikign", 0.3, 5)),
-        ("texts", "tokens", "NULL", lambda engine: engine.remember(f"{WINTER}, with a map")),
-        ("texts", "content_tokens", "'x'", lambda engine: engine.remember(f"{WINTER}, with a map")),
+        ("texts", "tokens", "NULL", lambda engine: engine.store.text.match(Term("winter"), Filter(), 5)),
+        ("texts", "content_tokens", "'x'", lambda engine: engine.store.text.match(Term("winter"), Filter(), 5)),
         ("vectors", "data", "NULL", upkeep_of_more),
         ("models", "model", str(2**62), lambda engine: engine.stats()),
     ],

@@ -159,7 +159,8 @@ def _fail_halfway(connection: Connection) -> None:
     raise apsw.IOError("the disk went away")
 
 
-FORMAT_6 = "ALTER TABLE tombstones DROP COLUMN checksum"
+FORMAT_7 = "UPDATE memories SET text_hash = row"
+FORMAT_6 = f"{FORMAT_7}; ALTER TABLE tombstones DROP COLUMN checksum"
 FORMAT_5 = f"{FORMAT_6}; ALTER TABLE memories DROP COLUMN apart; PRAGMA user_version = 5"
 FORMAT_3 = """
 INSERT INTO fulltext (fulltext, rank) VALUES ('automerge', 4);

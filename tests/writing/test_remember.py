@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from writing_pairs import DIFFERENT, SAME
 
-from recollect.domain.changes import Change, Put
+from recollect.domain.changes import Change, Erase, Put
 from recollect.domain.errors import Conflict, InvalidInput
 from recollect.domain.memory import Memory, Receipt, Scope
 from recollect.domain.question import Filter
@@ -387,6 +387,25 @@ def test_a_merge_keeps_what_somebody_else_changed_meanwhile(store: Store, put: R
     remember(racing(store, change), draft, id="x", now=NOW, policy=WritePolicy())
     kept = get(store, "m001")
     assert (kept.tags, kept.confidence, kept.version) == (("theirs", "ours"), 0.8, 3)
+
+
+def test_what_went_between_two_looks_is_not_taken_for_what_is_alike(store: Store, put: Remember) -> None:
+    put("Order before tea")
+    put("Tea before order")  # the words of the first, not its text
+
+    class Forgetful(Racing):
+        def fetch(self, ids: Sequence[str]) -> list[Memory]:
+            if "m001" in ids and self._meanwhile:
+                self._records.write([self._meanwhile.pop()])
+            return self._records.fetch(ids)
+
+    forgetful = Forgetful(store, [Erase("m001", tombstone=False)])
+    receipt = remember(
+        replace(store, records=forgetful),  # pyright: ignore[reportArgumentType]
+        Draft("order before TEA"), id="new", now=NOW, policy=WritePolicy(),
+    )  # fmt: skip
+    assert (receipt.id, receipt.action) == ("new", "added")
+    assert sorted(memory.id for memory in everything(store)) == ["m002", "new"]
 
 
 def test_an_id_that_is_taken_is_a_conflict_in_the_end(store: Store, put: Remember) -> None:

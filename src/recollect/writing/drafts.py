@@ -170,7 +170,7 @@ def checked_text(value: Any, field: str, limit_bytes: int, *, blank: bool = True
         raise InvalidInput(f"{field} has {size} bytes, more than {limit_bytes}", "split or shorten it", field)
     if "\0" in value:
         raise InvalidInput(f"{field} holds a NUL character", "remove it", field)
-    if not lines and any(unicodedata.category(character) == "Cc" for character in value):
+    if not lines and not value.isprintable() and any(unicodedata.category(character) == "Cc" for character in value):
         raise InvalidInput(f"{field} holds a control character", "keep it to one line of plain text", field)
     return value
 
