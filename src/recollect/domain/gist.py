@@ -1,8 +1,8 @@
 """A number that texts share if they may say the same: what is compared before a write is found by it, at any size.
 
-It is made of the beginnings of all words that two such texts must have in common, in whatever form, order and company;
-a text without any has the number of its very words. Texts of other meaning share one by chance:
-`stages/similarity.py` decides. Stores keep the number of every memory.
+It is the sum of numbers for the beginnings of all words that two such texts must have in common, in whatever form,
+order and company; a text without any has the number of its very words. Texts of other meaning share one by chance:
+`stages/similarity.py` decides. Stores keep the number of every memory, so it has to be found quickly.
 """
 
 from __future__ import annotations
@@ -35,43 +35,75 @@ from recollect.domain.vocabulary import (
 LONGEST = 8_000
 """Longer texts say the same only if they are the same; this is twice as many as are compared in any other way."""
 KNOWN_WORDS = 100_000
+BITS = (1 << 63) - 1
 ZERO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
-PART = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
-THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
-WITH_DIGITS = re.compile(rf"\b(?:{'|'.join(word for word in SAME if not word.isalpha() and word.isalnum())})\b")
+WORD = re.compile(r"[^\W_]+")
+PART = re.compile(r"[^\W\d_]+|\d+")
+THOUSANDS = re.compile(r",(?=\d{3})(?<=\d,)")
+FOLDED = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
+"""ASCII in lower case, with a space for all that divides words."""
+REMAINDERS = ("let", "won", "shan")
+"""Of "let's", "won't" and "shan't"."""
 
 
 def gist(content: str) -> int:
     """A 63-bit number, equal for texts that count as the same and for texts that may say the same."""
+    if len(content) <= LONGEST and content.isascii():  # as mostly: neither spaces nor case are worth a look
+        return _gist(content)
     text = same_text(content)
     return _gist(text) if len(text) <= LONGEST else _number(text)
 
 
 @lru_cache(maxsize=1024)  # asked for in turn by who compares, by the store that looks and by the store that writes
 def _gist(text: str) -> int:
-    if not text.isascii():
-        text = ZERO_WIDTH.sub("", unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
-    if "," in text:
-        text = THOUSANDS.sub("", text)
-    if "8" in text:
-        text = WITH_DIGITS.sub(lambda found: SAME[found[0]], text)
-    parts = set(map(_known.__getitem__, PART.findall(text)))
-    parts.discard("")
-    return _number(" ".join(sorted(parts)) if parts else text)
+    plain = THOUSANDS.sub("", text) if "," in text else text
+    if plain.isascii():
+        words = plain.encode().translate(FOLDED).decode().split()
+    else:
+        words = WORD.findall(ZERO_WIDTH.sub("", unicodedata.normalize("NFKC", plain)).casefold())
+    return sum(set(map(_known.__getitem__, words))) & BITS or _number(same_text(text))
 
 
 def _number(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
-class _Known(dict[str, str]):
+class _Known(dict[str, int]):
     """What every word met so far adds to a gist."""
 
-    def __missing__(self, word: str) -> str:
+    def __missing__(self, word: str) -> int:
         if len(self) >= KNOWN_WORDS:
             self.clear()
-        self[word] = part = _part(word)
-        return part
+        told = SAME.get(word, word)
+        parts = (told,) if told.isalpha() else PART.findall(told)
+        self[word] = added = sum({_worth(_beginning(part)) for part in parts})
+        return added
+
+
+@lru_cache(maxsize=10_000)  # words have far fewer beginnings
+def _worth(beginning: str) -> int:
+    return _number(beginning) if beginning else 0
+
+
+def _beginning(word: str) -> str:
+    """What all forms of a word share; nothing of words that may be missing."""
+    if word in NUMBERS or word.isdigit():
+        return NUMBERS.get(word, word)
+    first = _first(word)
+    if first in _DROPPED_FIRST:
+        left = word.removesuffix("n")  # of "isn't", without its "not"
+        if not _DROPPED_ROOTS.isdisjoint((*_roots(word), *_roots(left))):
+            return ""
+    if not word.isascii():  # has no other forms, and without spaces it may be a sentence
+        return word
+    if len(word) < 3 or (len(word) == 4 and word.endswith(("xes", "zes"))):  # "ax" is the root of "axes"
+        return ""
+    return first
+
+
+def _first(word: str) -> str:
+    """The letters that a root keeps of its word, but for the i of "flies", which is the y of "fly"."""
+    return f"{word[:2]}i" if word[2:3] == "y" else word[:3]
 
 
 def _roots(word: str) -> tuple[str, str]:
@@ -79,35 +111,15 @@ def _roots(word: str) -> tuple[str, str]:
     return stem(word)[0], stem(word, plural=False)[0]
 
 
-def _all_roots() -> frozenset[str]:
-    """The roots of all words that may be dropped, or be something else in another place of a sentence."""
+def _dropped_words() -> set[str]:
+    """The words that may be dropped, or be something else in another place of a sentence."""
     phrases = " ".join((*PHRASES, *PHRASES.values(), *LABELS, *CALLS, *CONTRACTIONS.values())).split()
-    groups = (BE, DROPPED, PREPOSITIONS, WEAK, RELATIONS, RELATIONS.values(), UNITS, UNITS.values(), IMPORTANT)
-    words = {*phrases, "always", "matter", *(word for group in groups for word in group)}
-    words |= {SAME[word] for word in words if word in SAME}  # "min" is a unit, or the minimum
-    return frozenset(root for word in words for root in _roots(word))
+    groups = (BE, DROPPED, PREPOSITIONS, WEAK, RELATIONS, RELATIONS.values(), UNITS, UNITS.values(), IMPORTANT, PERSONS)
+    words = {*phrases, *CONTRACTIONS, *BARE_NEGATIONS, *REMAINDERS, "always", "matter"}
+    words |= {word for group in groups for word in group}
+    return words | {SAME[word] for word in words if word in SAME}  # "min" is a unit, or the minimum
 
 
-_DROPPED_ROOTS = _all_roots()
+_DROPPED_ROOTS = frozenset(root for word in _dropped_words() for root in _roots(word))
+_DROPPED_FIRST = frozenset(_first(root) for root in _DROPPED_ROOTS)
 _known = _Known()
-
-
-def _part(word: str) -> str:
-    """The beginning that all forms of a word share; nothing for words that may be missing.
-
-    A root keeps the first three letters of its word, but for the i of "flies", which is the y of "fly".
-    """
-    if "'" in word and word not in PERSONS and word not in CONTRACTIONS:
-        word = word.removesuffix("n't") if word.endswith("n't") else word.split("'")[0]
-    if word in PERSONS or word in CONTRACTIONS or word in BARE_NEGATIONS:
-        return ""
-    if word in NUMBERS or word.isdigit():
-        return NUMBERS.get(word, word)
-    word = SAME.get(word, word)
-    if not _DROPPED_ROOTS.isdisjoint(_roots(word)):
-        return ""
-    if not word.isascii():  # has no other forms, and without spaces it may be a sentence
-        return word
-    if len(word) < 3 or (len(word) == 4 and word.endswith(("xes", "zes"))):  # "ax" is the root of "axes"
-        return ""
-    return word[:2] + ("i" if word[2] == "y" else word[2])
