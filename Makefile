@@ -10,7 +10,7 @@ SECONDS ?= 60
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types law unit test-slow test-qdrant test-postgres test-browser test-pgbouncer postgres-17
 .PHONY: postgres-contrib postgres-restarts test-compose fuzz conformance golden docs models
-.PHONY: bench bench-full bench-rivals quality lock clean
+.PHONY: bench bench-full quality lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -83,19 +83,21 @@ golden: models ## The exact rankings of every profile
 docs: $(READY) ## Regenerate the reference pages from the code
 	$(BIN)/python docs/generate.py
 
-bench: models ## Speed, side by side with plain FTS5 and numpy, in about five minutes
-	$(BIN)/python -m benchmarks --quick
-
-bench-full: models ## The same up to a million memories, up to an hour
-	$(BIN)/python -m benchmarks --full
-
-bench-rivals: models ## The quick plan beside LanceDB, Chroma, mem0, tantivy and others, in an environment of their own
+$(RIVALS)/.ready: requirements.lock pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv $(RIVALS)
-	$(RIVALS)/bin/python -m pip install --quiet --require-hashes --requirement requirements.lock
-	$(RIVALS)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(RIVALS)/bin/python -m pip freeze --exclude-editable > $(RIVALS)/ours.txt
 	@grep -v '^#' benchmarks/requirements.txt | while read -r rival; do \
-	  $(RIVALS)/bin/python -m pip install --quiet "$$rival" || echo "not compared: $$rival cannot be installed here"; done
-	$(RIVALS)/bin/python -m benchmarks --quick --out benchmarks/results/rivals
+	  $(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(RIVALS)/ours.txt "$$rival" \
+	    || echo "not compared: $$rival cannot be installed here"; done
+	@touch $@
+
+bench: models $(RIVALS)/.ready ## Every promise of speed up to a million memories, beside rivals, in about six minutes
+	$(RIVALS)/bin/python -m benchmarks --quick
+
+bench-full: models $(RIVALS)/.ready ## The same with more questions and writes, up to an hour
+	$(RIVALS)/bin/python -m benchmarks --full
 
 quality: models ## Retrieval quality on data sets in BEIR layout: make quality DATA=folder
 	$(BIN)/python -m benchmarks.quality --data $(DATA)

@@ -171,6 +171,7 @@ class Corpus:
     size: int
     topics: NDArray[np.int64]
     words: NDArray[np.object_]
+    seed: int = 1
 
     def texts(self) -> Iterator[list[str]]:
         """All texts, a piece at a time, always the same."""
@@ -178,7 +179,7 @@ class Corpus:
             yield self._piece(first, min(PIECE, self.size - first))
 
     def _piece(self, first: int, count: int) -> list[str]:
-        rng = np.random.default_rng((SEED, 1, first))
+        rng = np.random.default_rng((SEED, self.seed, first))
         lengths = np.clip(rng.normal(MEAN_WORDS, 12, count), 8, 90).astype(np.int64)
         owners = np.repeat(np.arange(count), lengths)
         numbers = zipfian(rng, len(owners))
@@ -211,11 +212,12 @@ class Corpus:
         return asked
 
 
-def make(size: int, topics: NDArray[np.int64] | None = None) -> Corpus:
-    """A corpus; the topics may come from the vectors, so that words and meaning agree as they do in life."""
+def make(size: int, topics: NDArray[np.int64] | None = None, seed: int = 1) -> Corpus:
+    """A corpus; the topics may come from the vectors, so that words and meaning agree as they do in life. Another seed
+    has other texts."""
     if topics is None:
         topics = np.random.default_rng((SEED, 3)).integers(max(20, size // 50), size=size)
-    return Corpus(size, topics, vocabulary())
+    return Corpus(size, topics, vocabulary(), seed)
 
 
 def zipfian(rng: np.random.Generator, count: int) -> NDArray[np.int64]:

@@ -27,8 +27,6 @@ def page(results: Mapping[str, Any]) -> str:
     for bar in bars(results):
         sign = "≥" if bar.more_is_better else "≤"
         lines.append(f"| {bar.what} | {bar.found:g} | {sign} {bar.allowed:.3g} | {'yes' if bar.kept else '**no**'} |")
-    if not any(int(size) >= 1_000_000 for size in results["sizes"]):
-        lines += ["", "Not judged here: growth, open time, memory and recall at a million memories (`--full`)."]
     for size, one in results["sizes"].items():
         lines += ["", f"## {int(size):,} memories", "", "| what | p50 | p95 | p99 | CPU p50 |", "|---|---|---|---|---|"]
         lines += [_row(f"recollect recall, scope {scope}", one["recall"][scope]) for scope in ("all", "10 %", "0.1 %")]
@@ -41,7 +39,7 @@ def page(results: Mapping[str, Any]) -> str:
         absent: list[str] = []
         for name, times in one.get("rivals", {}).items():
             if "p50" in times:
-                lines.append(_row(name, times))
+                lines.append(_row(f"{name}, built in {times['build_s']:.0f} s", times))
             else:
                 absent.append(f"{name} ({times.get('missing') or times.get('failed')})")
         lines += ["", f"Stages (wall): {_pairs(one['recall']['stages_ms'])}. Legs: {_pairs(one['recall']['legs_ms'])}."]
@@ -50,7 +48,7 @@ def page(results: Mapping[str, Any]) -> str:
         lines += ["", f"Open warm: {_pairs(one['open_warm'])}. Bytes a memory: {one['bytes_per_memory']}."]
         if absent:
             lines += ["", f"Not compared: {'; '.join(absent)}."]
-    for title in ("writes", "command line", "library"):
+    for title in ("writes", "command line"):
         if results.get(title):
             lines += ["", f"## {title.capitalize()}", ""]
             lines += [
