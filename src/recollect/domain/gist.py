@@ -35,6 +35,8 @@ from recollect.domain.vocabulary import (
 LONGEST = 8_000
 """Longer texts say the same only if they are the same; this is twice as many as are compared in any other way."""
 KNOWN_WORDS = 100_000
+LONGEST_KNOWN = 40
+"""Longer words are hardly ever met again, and would fill the memory."""
 BITS = (1 << 63) - 1
 ZERO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
 WORD = re.compile(r"[^\W_]+")
@@ -76,13 +78,10 @@ class _Known(dict[str, int]):
             self.clear()
         told = SAME.get(word, word)
         parts = (told,) if told.isalpha() else PART.findall(told)
-        self[word] = added = sum({_worth(_beginning(part)) for part in parts})
+        added = sum({_number(beginning) for beginning in map(_beginning, parts) if beginning})
+        if len(word) <= LONGEST_KNOWN:
+            self[word] = added
         return added
-
-
-@lru_cache(maxsize=10_000)  # words have far fewer beginnings
-def _worth(beginning: str) -> int:
-    return _number(beginning) if beginning else 0
 
 
 def _beginning(word: str) -> str:
