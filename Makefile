@@ -87,7 +87,7 @@ $(RIVALS)/.ready: requirements.lock pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv $(RIVALS)
 	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(RIVALS)/bin/python -m pip freeze --exclude-editable > $(RIVALS)/ours.txt
+	$(RIVALS)/bin/python -m pip freeze | grep -E '^(apsw|numkong|numpy|onnxruntime|tokenizers)==' > $(RIVALS)/ours.txt
 	@grep -v '^#' benchmarks/requirements.txt | while read -r rival; do \
 	  $(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(RIVALS)/ours.txt "$$rival" \
 	    || echo "not compared: $$rival cannot be installed here"; done

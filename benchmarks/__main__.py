@@ -22,7 +22,7 @@ from recollect.stores.sqlite import open_sqlite
 
 SIZES = (10_000, 100_000, 1_000_000)
 PLANS: dict[str, dict[str, Any]] = {
-    "quick": {"sizes": SIZES, "sample": 1_500, "questions": 60, "of a million": 20, "writes": 1_600},
+    "quick": {"sizes": SIZES, "sample": 1_500, "questions": 60, "of a million": 30, "writes": 1_600},
     "full": {"sizes": SIZES, "sample": 6_000, "questions": 200, "of a million": 200, "writes": 4_000},
 }
 MILLION = 1_000_000

@@ -156,11 +156,14 @@ def _rank_bm25(corpus: Corpus) -> Ask:
 
 
 def _chroma(corpus: Corpus, meaning: Meaning, folder: Path) -> dict[str, Ask]:
+    """Where it runs by itself it has no hybrid search, so words come from a package beside it. Both that there are
+    hold a fixed set of texts: what was just written is found when their index has been built anew."""
     chromadb: Any = importlib.import_module("chromadb")
     words = {"bm25s": _bm25s(corpus, meaning, folder)["words"]}
     if corpus.size <= SCORED_TEXTS:
         words["rank_bm25"] = _rank_bm25(corpus)
-    box = chromadb.PersistentClient(str(folder)).create_collection(
+    quiet = chromadb.Settings(anonymized_telemetry=False)
+    box = chromadb.PersistentClient(str(folder), quiet).create_collection(
         "memories", metadata={"hnsw:space": "ip"}, embedding_function=None
     )
     texts = _texts(corpus)
