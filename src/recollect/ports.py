@@ -85,11 +85,13 @@ class Records(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked before a write; the project is that of the text."""
+    """What is asked before a write: of a key, and of a text in its project. Of what may say the same, that of the
+    session is told first."""
 
     key: str | None = None
     content: str | None = None
     project: str | None = None
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -470,8 +470,11 @@ def test_many_lookups_are_answered_as_each_would_be(store: Store) -> None:
 
 def test_of_very_many_that_are_alike_some_are_told(store: Store) -> None:
     put(store, *(note(f"m{number:02}", f"Release {'the ' * number}app") for number in range(30)))
+    put(store, note("m99", "The release of the app", session="s"))
     (found,) = store.records.lookups("default", [Wanted(content="app release")])
     assert found == Lookup(alike=tuple(f"m{number:02}" for number in range(20)))
+    (found,) = store.records.lookups("default", [Wanted(content="app release", session="s")])
+    assert found.alike == ("m99", *(f"m{number:02}" for number in range(19)))
 
 
 def test_what_is_changed_is_alike_with_its_new_text(store: Store) -> None:

@@ -31,7 +31,7 @@ def drafts(seed: int, size: int) -> list[Draft]:
             type=chance.choice(["fact", "fact", "decision", "episode"]),
             tags=chance.sample(["a", "b", "c"], chance.randint(0, 2)),
             confidence=chance.choice([0.5, 0.8, 0.9]),
-            scope=Scope(project=chance.choice([None, "p"])),
+            scope=Scope(project=chance.choice([None, "p"]), session=chance.choice([None, None, None, "s"])),
             key=chance.choice([None, None, None, f"k{chance.randint(0, 9)}"]),
             sensitive=chance.random() < 0.1,
         )

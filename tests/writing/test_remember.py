@@ -440,3 +440,18 @@ def test_texts_without_spaces_are_remembered_whatever_is_there_already(store: St
     assert put(long[:700] + "一").action == "added"
     assert put(f"plain words and {long[100:300]}").action == "added"
     assert put(long).action == "skipped"
+
+
+def test_a_twin_is_found_behind_many_of_other_sessions(store: Store) -> None:
+    """Without a project sessions are apart: what others said does not crowd out what was said here."""
+    numbers = count(1)
+
+    def receipts(name: str, *texts: str) -> list[Receipt]:
+        drafts = [Draft(text, scope=Scope(session=f"{name}{number}")) for text in texts for number in range(30)]
+        new_id = lambda: f"n{next(numbers):03}"  # noqa: E731
+        return remember_many(store, drafts, new_id=new_id, now=NOW, policy=WritePolicy())
+
+    assert {one.action for one in receipts("s", "The build runs twice")} == {"added"}
+    assert {one.action for one in receipts("s", "the builds run twice!")} == {"skipped"}
+    together = receipts("t", "The build runs twice", "the builds run twice!")
+    assert [one.action for one in together] == ["added"] * 30 + ["skipped"] * 30

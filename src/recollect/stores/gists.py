@@ -12,8 +12,8 @@ from recollect.ports import Lookup, Wanted
 MOST_ALIKE = 20
 """So many are told of: where there are more, the texts have hardly a word that tells them apart."""
 
-Text: TypeAlias = tuple[str, str, str]
-"""Id, type and content of a memory."""
+Text: TypeAlias = tuple[str, str, str | None, str]
+"""Id, type, session and content of a memory."""
 Place: TypeAlias = tuple[str, str | None, str]
 """Namespace, project, and the text as it counts."""
 
@@ -26,7 +26,7 @@ def lookups_of(
         Lookup(
             key_id=None if one.key is None else keys.get(one.key),
             content_id=None if one.content is None else text_holder(texts.get(place, ()), one.content),
-            alike=_alike(texts.get(place, ())),
+            alike=_alike(texts.get(place, ()), one.session),
             buried=place in buried,
         )
         for place, one in enumerate(wanted)
@@ -38,12 +38,18 @@ def text_holder(found: Sequence[Text], content: str, not_id: str | None = None) 
     if not found:
         return None
     wanted = same_text(content)
-    return next((id for id, _, held in found if id != not_id and same_text(held) == wanted), None)
+    return next((id for id, _, _, held in found if id != not_id and same_text(held) == wanted), None)
 
 
-def _alike(found: Iterable[Text]) -> tuple[str, ...]:
-    """The first of them that are no turns of a conversation, which say no fact."""
-    return tuple([id for id, type, _ in found if type != EPISODE][:MOST_ALIKE])
+def _alike(found: Iterable[Text], session: str | None) -> tuple[str, ...]:
+    """The first of them that are no turns of a conversation, which say no fact. Without a project, only those of the
+    same session may become one: they come before all others."""
+    facts = [(other != session, id) for id, type, other, _ in found if type != EPISODE]
+    return tuple([id for _, id in sorted(facts, key=_is_elsewhere)[:MOST_ALIKE]])
+
+
+def _is_elsewhere(one: tuple[bool, str]) -> bool:
+    return one[0]
 
 
 def comes_twice(puts: Sequence[Put], held: Collection[tuple[str, str | None, str]]) -> bool:

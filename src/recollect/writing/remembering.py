@@ -30,7 +30,7 @@ MOST_ALIKE = 20
 """So many of a batch are compared at most, as of the stored ones."""
 
 Place = tuple[str, str | None, str]
-Gist = tuple[str, str | None, int]
+Gist = tuple[Scope, bool, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _look_up(batch: _Batch, candidates: Sequence[Checked]) -> list[Lookup]:
 def _wanted(candidate: Checked, policy: WritePolicy) -> Wanted:
     memory = candidate.memory
     asked = candidate.captured or (policy.dedupe and memory.type != EPISODE)
-    return Wanted(memory.key, memory.content if asked else None, memory.scope.project)
+    return Wanted(memory.key, memory.content if asked else None, memory.scope.project, memory.scope.session)
 
 
 def _decide(batch: _Batch, candidate: Checked, found: Lookup) -> Receipt:
@@ -192,9 +192,10 @@ def _twin_in_batch(batch: _Batch, memory: Memory) -> tuple[Memory, str] | None:
             return holder, "the same text"
     for id in batch.gists.get(_gist(memory), ()):
         other = batch.puts[id].memory
-        verdict = similarity.compare(memory.content, other.content, batch.policy.overlap)
-        if verdict.same and may_be_one(memory, other):
-            return other, f"near-duplicate, {verdict.reason}"
+        if may_be_one(memory, other):
+            verdict = similarity.compare(memory.content, other.content, batch.policy.overlap)
+            if verdict.same:
+                return other, f"near-duplicate, {verdict.reason}"
     return None
 
 
@@ -241,4 +242,7 @@ def _place(scope: Scope, text: str) -> Place:
 
 
 def _gist(memory: Memory) -> Gist:
-    return memory.scope.namespace, memory.scope.project, gist(memory.content)
+    """Equal for drafts that may become one, as in `may_be_one`."""
+    scope = memory.scope
+    place = scope if scope.project is None else Scope(scope.namespace, scope.project)
+    return place, memory.sensitive, gist(memory.content)

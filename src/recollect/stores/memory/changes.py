@@ -49,7 +49,7 @@ def texts_alike(contents: Contents, namespace: str, project: str | None, content
     wanted = gist(content)
     memories = [row.memory for row in contents.rows.values() if row.gist == wanted]
     here = [one for one in memories if (one.scope.namespace, one.scope.project) == (namespace, project)]
-    return sorted((one.id, one.type, one.content) for one in here)
+    return [(one.id, one.type, one.scope.session, one.content) for one in sorted(here, key=lambda one: one.id)]
 
 
 def _put(change: Put, contents: Contents, tokens: Tokens) -> None:

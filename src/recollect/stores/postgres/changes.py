@@ -128,7 +128,7 @@ def texts_alike(connection: Connection, namespace: str, project: str | None, con
     """What may say the same as a text in this namespace and project, lowest id first."""
     return rows(
         connection,
-        "SELECT id, type, content FROM memories WHERE namespace = %s AND text_hash = %s"
+        "SELECT id, type, session, content FROM memories WHERE namespace = %s AND text_hash = %s"
         " AND project IS NOT DISTINCT FROM %s ORDER BY id",
         (namespace, gist(content), project),
     )

@@ -33,12 +33,14 @@ def _alike(connection: Connection, namespace: str, wanted: Sequence[Wanted]) -> 
     found: dict[int, list[Text]] = defaultdict(list)
     if asked:
         sql = (
-            "SELECT u.place, m.id, m.type, m.content FROM unnest(%s::int[], %s::bigint[], %s::text[])"
+            "SELECT u.place, m.id, m.type, m.session, m.content FROM unnest(%s::int[], %s::bigint[], %s::text[])"
             " AS u (place, gist, project) JOIN memories m ON m.namespace = %s AND m.text_hash = u.gist"
             " AND m.project IS NOT DISTINCT FROM u.project ORDER BY m.id"
         )
-        for place, *text in rows(connection, sql, (*[list(column) for column in zip(*asked)], namespace)):
-            found[place].append((text[0], text[1], text[2]))
+        for place, id, type, session, content in rows(
+            connection, sql, (*[list(column) for column in zip(*asked)], namespace)
+        ):
+            found[place].append((id, type, session, content))
     return found
 
 

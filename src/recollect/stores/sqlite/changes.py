@@ -124,7 +124,8 @@ def texts_alike(connection: Connection, namespace: str, project: str | None, con
     """What may say the same as a text in this namespace and project, lowest id first."""
     return rows(
         connection,
-        "SELECT id, type, content FROM memories WHERE text_hash = ? AND namespace = ? AND project IS ? ORDER BY id",
+        "SELECT id, type, session, content FROM memories WHERE text_hash = ? AND namespace = ? AND project IS ?"
+        " ORDER BY id",
         (gist(content), namespace, project),
     )
 

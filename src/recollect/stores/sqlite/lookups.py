@@ -37,12 +37,12 @@ def _alike(connection: Connection, namespace: str, wanted: Sequence[Wanted]) -> 
     found: dict[int, list[Text]] = defaultdict(list)
     if asked:
         sql = (
-            "SELECT j.value ->> 0, m.id, m.type, m.content FROM json_each(?) j"
+            "SELECT j.value ->> 0, m.id, m.type, m.session, m.content FROM json_each(?) j"
             " CROSS JOIN memories m INDEXED BY memories_text ON m.text_hash = j.value ->> 1"
             " WHERE m.namespace = ? AND m.project IS j.value ->> 2 ORDER BY m.id"
         )
-        for place, *text in rows(connection, sql, (json.dumps(asked), namespace)):
-            found[place].append((text[0], text[1], text[2]))
+        for place, id, type, session, content in rows(connection, sql, (json.dumps(asked), namespace)):
+            found[place].append((id, type, session, content))
     return found
 
 
