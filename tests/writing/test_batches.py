@@ -54,7 +54,7 @@ def outcome(store: Store, receipts: list[Receipt]) -> tuple[list[tuple[str, str,
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_batch_ends_as_its_drafts_would_one_by_one(tmp_path: Path, seed: int) -> None:
-    some, policy = drafts(seed, 60), WritePolicy()
+    some, policy = drafts(seed, 100), WritePolicy()
     together = open_sqlite(tmp_path / "together.db")
     apart = open_sqlite(tmp_path / "apart.db")
     many = remember_many(together, some, new_id=numbered(), now=NOW, policy=policy, batch=20)
