@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -58,8 +59,8 @@ def comes_twice(puts: Sequence[Put], held: Collection[tuple[str, str | None, str
     `held` are namespace, project and content of those that share a gist with one of them.
     """
     places = [_place(put.memory.scope.namespace, put.memory.scope.project, put.memory.content) for put in puts]
-    there = {_place(*one) for one in held}
-    return len(set(places)) < len(places) or any(put.once and place in there for put, place in zip(puts, places))
+    there, times = {_place(*one) for one in held}, Counter(places)
+    return any(put.once and (place in there or times[place] > 1) for put, place in zip(puts, places))
 
 
 def _place(namespace: str, project: str | None, content: str) -> Place:
