@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.domain.changes import Change
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import Link, Memory
 from recollect.domain.pages import Behind
 from recollect.domain.query import Node, Unit
@@ -81,28 +82,6 @@ class Records(Protocol):
     def lookups(self, namespace: str, wanted: Sequence[Wanted]) -> list[Lookup]:
         """The same for the keys and texts of many writes, in their order and all as of one moment."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked before a write: of a key, and of a text in its project. Of what may say the same, that of the
-    session is told first."""
-
-    key: str | None = None
-    content: str | None = None
-    project: str | None = None
-    session: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """The answers of Records.lookup; a field is empty when it was not asked or nothing was found."""
-
-    key_id: str | None = None
-    content_id: str | None = None
-    alike: tuple[str, ...] = ()
-    buried: bool = False
-    session_projects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

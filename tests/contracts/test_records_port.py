@@ -12,11 +12,12 @@ from contract_cases import ALL, at, embedded, ids, note, one, put
 
 from recollect.domain.changes import AddLink, DropLink, Erase, Put, SetSetting, Touch
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import EPOCH, Link
 from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
-from recollect.ports import Lookup, ScanOrder, Store, VectorIndex, Wanted
+from recollect.ports import ScanOrder, Store, VectorIndex
 
 
 def refuses(store: Store, change: Put) -> Conflict:

@@ -9,7 +9,8 @@ import pytest
 from sqlite_cases import note, put
 from test_sqlite_opening import FORMAT_7
 
-from recollect.ports import Lookup, Store
+from recollect.domain.lookup import Lookup
+from recollect.ports import Store
 from recollect.stores.postgres.opening import open_postgres
 from recollect.stores.sqlite import open_sqlite
 from recollect.stores.sqlite.connection import connect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from io import StringIO
 from pathlib import PurePath
@@ -52,51 +52,69 @@ def import_source(
         return _restored(store, stream, scope, progress)
     importer = _chosen(name, head, format)
     report = ImportReport(importer.name)
-    waiting: list[Checked] = []
+    run = _Run(store, importer, report, new_id, now, policy, changed)
+    for place, draft in _drafts(importer, stream, name, origin, scope or Scope(), report):
+        if run.take(place, draft) and progress is not None:
+            progress(place)
+    run.flush()
+    return report
 
-    def flush() -> None:
-        for receipt in remember_checked(store, waiting, policy):
-            _count(report, receipt)
-        waiting.clear()
 
-    def renewed(place: int, draft: Draft, content: str) -> bool:
+@dataclass(slots=True)
+class _Run:
+    """One import: what has been read and waits for its batch."""
+
+    store: Store
+    importer: Importer
+    report: ImportReport
+    new_id: Callable[[], str]
+    now: datetime
+    policy: WritePolicy
+    changed: Callable[[str], object] | None
+    waiting: list[Checked] = field(default_factory=list[Checked])
+
+    def take(self, place: int, draft: Draft) -> bool:
+        """Check an entry and write it with others; True where that was done now."""
+        entry = self._checked(place, draft)
+        if entry is not None and self.importer.edited and draft.key is not None:
+            # At once, while what is new waits for its batch: a text that moved away from here is not known any more.
+            draft = digested(draft, entry.memory)
+            entry = None if self._renewed(place, draft, entry.memory.content) else self._checked(place, draft)
+        if entry is None:
+            return False
+        self.waiting.append(entry)
+        if len(self.waiting) < BATCH:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Write what waits."""
+        for receipt in remember_checked(self.store, self.waiting, self.policy):
+            _count(self.report, receipt)
+        self.waiting.clear()
+
+    def _checked(self, place: int, draft: Draft) -> Checked | None:
         try:
-            known = renew(store, draft, content, f"import:{importer.name}:", now, policy)
-        except (Conflict, NotFound) as error:
-            report.note(place, error.message)
-            return True
-        if known == "skipped":
-            report.skipped += 1
-        elif known is not None:
-            report.updated += 1
-            if changed is not None:
-                changed(known.id)
-        return known is not None
-
-    def checked(place: int, draft: Draft) -> Checked | None:
-        try:
-            return check(draft, id=new_id(), now=now, policy=policy)
+            return check(draft, id=self.new_id(), now=self.now, policy=self.policy)
         except InvalidInput as error:
-            report.note(place, error.message)
+            self.report.note(place, error.message)
             return None
 
-    for place, draft in _drafts(importer, stream, name, origin, scope or Scope(), report):
-        entry = checked(place, draft)
-        if entry is not None and importer.edited and draft.key is not None:
-            # At once, while what is new waits for its batch: a text that moved away from here is not known any more.
-            known = digested(draft, entry.memory)
-            if renewed(place, known, entry.memory.content):
-                continue
-            entry = checked(place, known)
-        if entry is None:
-            continue
-        waiting.append(entry)
-        if len(waiting) >= BATCH:
-            flush()
-            if progress is not None:
-                progress(place)
-    flush()
-    return report
+    def _renewed(self, place: int, draft: Draft, content: str) -> bool:
+        """Whether the entry was known and has been dealt with."""
+        try:
+            known = renew(self.store, draft, content, f"import:{self.importer.name}:", self.now, self.policy)
+        except (Conflict, NotFound) as error:
+            self.report.note(place, error.message)
+            return True
+        if known == "skipped":
+            self.report.skipped += 1
+        elif known is not None:
+            self.report.updated += 1
+            if self.changed is not None:
+                self.changed(known.id)
+        return known is not None
 
 
 def _restored(

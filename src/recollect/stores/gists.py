@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from recollect.domain.changes import Put
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import EPISODE, same_text
-from recollect.ports import Lookup, Wanted
 
 MOST_ALIKE = 20
 """So many are told of: where there are more, the texts have hardly a word that tells them apart."""

@@ -15,8 +15,9 @@ from itertools import islice
 from recollect.domain.changes import Put
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.gist import gist
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import EPISODE, Memory, Receipt, Scope, same_text
-from recollect.ports import Lookup, Store, Wanted
+from recollect.ports import Store
 from recollect.stages import similarity
 from recollect.stages.merging import may_be_one, strengthened
 from recollect.writing.drafts import Draft, WritePolicy, to_memory

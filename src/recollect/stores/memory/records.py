@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.domain.changes import Change
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import Memory
 from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
-from recollect.ports import Lookup, ScanOrder, Wanted
+from recollect.ports import ScanOrder
 from recollect.stores.gists import lookups_of
 from recollect.stores.memory.changes import apply, key_holder, texts_alike
 from recollect.stores.memory.contents import Contents, Shelf

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from recollect.domain.gist import gist
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import tombstone_hash
-from recollect.ports import Lookup, Wanted
 from recollect.stores.gists import Text, lookups_of
 from recollect.stores.postgres.connection import Connection, one, rows
 

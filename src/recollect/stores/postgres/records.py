@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from recollect.domain.changes import AddLink, Change, DropLink, Erase, Put
 from recollect.domain.errors import InvalidInput
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import Memory
 from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.domain.times import to_ms
-from recollect.ports import Lookup, ScanOrder, Wanted
+from recollect.ports import ScanOrder
 from recollect.stores.postgres.changes import COLUMNS, NAMED, apply, namespaces_of
 from recollect.stores.postgres.connection import EVERYONE, Connection, Server, one, rows, run
 from recollect.stores.postgres.filters import TIMES, conditions, is_whole_tenant, without_idle_times

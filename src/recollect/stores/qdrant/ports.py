@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.domain.changes import Change, Erase, Put
 from recollect.domain.errors import RecollectError
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import TURNS_BEFORE, Memory, turn_of
 from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
@@ -21,7 +22,6 @@ from recollect.ports import (
     Finding,
     Graves,
     LinkIndex,
-    Lookup,
     Pending,
     Records,
     ScanOrder,
@@ -29,7 +29,6 @@ from recollect.ports import (
     StoreStats,
     Vector,
     VectorIndex,
-    Wanted,
 )
 from recollect.stores.qdrant.mirror import Mirror
 from recollect.stores.qdrant.server import Server

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from recollect.domain.gist import gist
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import tombstone_hash
-from recollect.ports import Lookup, Wanted
 from recollect.stores.gists import Text, lookups_of
 from recollect.stores.sqlite.changes import tombstone_secret
 from recollect.stores.sqlite.connection import Connection, one, rows
@@ -48,9 +48,11 @@ def _alike(connection: Connection, namespace: str, wanted: Sequence[Wanted]) -> 
 
 def _buried(connection: Connection, namespace: str, wanted: Sequence[Wanted]) -> set[int]:
     asked = [(place, one.content) for place, one in enumerate(wanted) if one.content is not None]
-    if not asked or not one(connection, "SELECT EXISTS (SELECT 1 FROM tombstones WHERE namespace = ?)", (namespace,)):
+    if not asked:
         return set()
-    secret = tombstone_secret(connection)
+    secret = tombstone_secret(connection)  # without it nobody knows what was forgotten
+    if not one(connection, "SELECT EXISTS (SELECT 1 FROM tombstones WHERE namespace = ?)", (namespace,)):
+        return set()
     hashed = [(place, tombstone_hash(content, namespace, secret).hex()) for place, content in asked]
     sql = (
         "SELECT j.value ->> 0 FROM json_each(?) j"

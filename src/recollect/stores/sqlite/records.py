@@ -9,12 +9,13 @@ from typing import Any
 
 from recollect.domain.changes import Change
 from recollect.domain.errors import StoreUnavailable
+from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import Memory
 from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.domain.times import to_ms
-from recollect.ports import Lookup, ScanOrder, Wanted
+from recollect.ports import ScanOrder
 from recollect.stores.refusals import lost_page
 from recollect.stores.rows import SOURCE, decode
 from recollect.stores.sqlite.changes import apply
