@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from recollect.domain.changes import Put
+from recollect.domain.gist import gist
 from recollect.domain.lookup import Lookup, Wanted
 from recollect.domain.memory import EPISODE, same_text
 
 MOST_ALIKE = 20
 """So many are told of: where there are more, the texts have hardly a word that tells them apart."""
 
-Text: TypeAlias = tuple[str, str, str | None, str]
-"""Id, type, session and content of a memory."""
+
+class Text(NamedTuple):
+    """What is told of a memory that has the gist."""
+
+    id: str
+    type: str
+    session: str | None
+    content: str
+
+
 Place: TypeAlias = tuple[str, str | None, str]
 """Namespace, project, and the text as it counts."""
 
 
-def lookups_of(
-    wanted: Sequence[Wanted], keys: Mapping[str, str], texts: Mapping[int, Sequence[Text]], buried: Collection[int]
-) -> list[Lookup]:
-    """The answers, from who holds which key, and from what is alike and what is buried by the place of the question."""
+class Finders(NamedTuple):
+    """How a store finds: who holds which of these keys; id, type, session and content of what has one of these gists in
+    its project, lowest id first, and which of these texts are buried, each behind the place of the question."""
+
+    holders: Callable[[Sequence[str]], Mapping[str, str]]
+    texts: Callable[[Sequence[tuple[int, int, str | None]]], Iterable[tuple[int, str, str, str | None, str]]]
+    buried: Callable[[Sequence[tuple[int, str]]], Collection[int]]
+
+
+def answers(wanted: Sequence[Wanted], find: Finders) -> list[Lookup]:
+    """What each of the questions is answered; the store is asked for all of them at once."""
+    keys = [one.key for one in wanted if one.key is not None]
+    holders = find.holders(keys) if keys else dict[str, str]()
+    asked = [(place, one.content, one.project) for place, one in enumerate(wanted) if one.content is not None]
+    texts: dict[int, list[Text]] = defaultdict(list)
+    if asked:
+        numbered = [(place, gist(content), project) for place, content, project in asked]
+        for place, id, type, session, content in find.texts(numbered):
+            texts[place].append(Text(id, type, session, content))
+    buried = find.buried([(place, content) for place, content, _ in asked]) if asked else ()
     return [
         Lookup(
-            key_id=None if one.key is None else keys.get(one.key),
-            content_id=None if one.content is None else text_holder(texts.get(place, ()), one.content),
-            alike=_alike(texts.get(place, ()), one.session),
+            key_id=None if one.key is None else holders.get(one.key),
+            content_id=None if one.content is None else text_holder(texts[place], one.content),
+            alike=_alike(texts[place], one.session),
             buried=place in buried,
         )
         for place, one in enumerate(wanted)
@@ -45,12 +70,9 @@ def text_holder(found: Sequence[Text], content: str, not_id: str | None = None) 
 def _alike(found: Iterable[Text], session: str | None) -> tuple[str, ...]:
     """The first of them that are no turns of a conversation, which say no fact. Without a project, only those of the
     same session may become one: they come before all others."""
-    facts = [(other != session, id) for id, type, other, _ in found if type != EPISODE]
-    return tuple([id for _, id in sorted(facts, key=_is_elsewhere)[:MOST_ALIKE]])
-
-
-def _is_elsewhere(one: tuple[bool, str]) -> bool:
-    return one[0]
+    facts = [one for one in found if one.type != EPISODE]
+    facts.sort(key=lambda one: one.session != session)
+    return tuple([one.id for one in facts[:MOST_ALIKE]])
 
 
 def comes_twice(puts: Sequence[Put], held: Collection[tuple[str, str | None, str]]) -> bool:

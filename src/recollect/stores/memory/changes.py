@@ -44,12 +44,11 @@ def key_holder(contents: Contents, namespace: str, key: str) -> str | None:
     return None
 
 
-def texts_alike(contents: Contents, namespace: str, project: str | None, content: str) -> list[Text]:
-    """What may say the same as a text in this namespace and project, lowest id first."""
-    wanted = gist(content)
+def texts_alike(contents: Contents, namespace: str, project: str | None, wanted: int) -> list[Text]:
+    """What has this gist in this namespace and project, lowest id first."""
     memories = [row.memory for row in contents.rows.values() if row.gist == wanted]
     here = [one for one in memories if (one.scope.namespace, one.scope.project) == (namespace, project)]
-    return [(one.id, one.type, one.scope.session, one.content) for one in sorted(here, key=lambda one: one.id)]
+    return [Text(one.id, one.type, one.scope.session, one.content) for one in sorted(here, key=lambda one: one.id)]
 
 
 def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
@@ -83,7 +82,7 @@ def _put(change: Put, contents: Contents, tokens: Tokens) -> None:
 def _check_text(change: Put, contents: Contents, replaced: Row | None) -> None:
     memory, scope = change.memory, change.memory.scope
     if change.once:
-        others = texts_alike(contents, scope.namespace, scope.project, memory.content)
+        others = texts_alike(contents, scope.namespace, scope.project, gist(memory.content))
         refusals.check_text(text_holder(others, memory.content, not_id=memory.id))
     grave = contents.grave(scope.namespace, memory.content)
     if change.revive:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from recollect.domain.pages import Behind
 from recollect.domain.question import Filter
 from recollect.domain.ranking import Hit
 from recollect.ports import ScanOrder
-from recollect.stores.gists import lookups_of
+from recollect.stores.gists import Finders, answers
 from recollect.stores.memory.changes import apply, key_holder, texts_alike
 from recollect.stores.memory.contents import Contents, Shelf
 from recollect.stores.refusals import lost_page
@@ -82,14 +82,19 @@ class MemoryRecords:
 
     def lookups(self, namespace: str, wanted: Sequence[Wanted]) -> list[Lookup]:
         contents = self._contents()
-        keys = {one.key: key_holder(contents, namespace, one.key) for one in wanted if one.key is not None}
-        asked = [(place, one.content, one.project) for place, one in enumerate(wanted) if one.content is not None]
-        return lookups_of(
-            wanted,
-            {key: id for key, id in keys.items() if id is not None},
-            {place: texts_alike(contents, namespace, project, content) for place, content, project in asked},
-            {place for place, content, _ in asked if contents.grave(namespace, content) in contents.graves.hashes},
-        )
+
+        def holders(keys: Sequence[str]) -> dict[str, str]:
+            return {key: id for key in keys if (id := key_holder(contents, namespace, key)) is not None}
+
+        def texts(asked: Sequence[tuple[int, int, str | None]]) -> Iterator[tuple[int, str, str, str | None, str]]:
+            for place, wanted, project in asked:
+                for id, type, other, text in texts_alike(contents, namespace, project, wanted):
+                    yield place, id, type, other, text
+
+        def buried(asked: Sequence[tuple[int, str]]) -> set[int]:
+            return {place for place, text in asked if contents.grave(namespace, text) in contents.graves.hashes}
+
+        return answers(wanted, Finders(holders, texts, buried))
 
     def _contents(self) -> Contents:
         with self._shelf.lock:

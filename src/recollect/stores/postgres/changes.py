@@ -126,12 +126,13 @@ def key_holder(connection: Connection, namespace: str, key: str | None) -> str |
 
 def texts_alike(connection: Connection, namespace: str, project: str | None, content: str) -> list[Text]:
     """What may say the same as a text in this namespace and project, lowest id first."""
-    return rows(
+    found = rows(
         connection,
         "SELECT id, type, session, content FROM memories WHERE namespace = %s AND text_hash = %s"
         " AND project IS NOT DISTINCT FROM %s ORDER BY id",
         (namespace, gist(content), project),
     )
+    return [Text(*one) for one in found]
 
 
 def buried(connection: Connection, namespace: str, contents: Sequence[str]) -> set[bytes]:

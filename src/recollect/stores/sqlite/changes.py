@@ -122,12 +122,13 @@ def key_holder(connection: Connection, namespace: str, key: str | None) -> str |
 
 def texts_alike(connection: Connection, namespace: str, project: str | None, content: str) -> list[Text]:
     """What may say the same as a text in this namespace and project, lowest id first."""
-    return rows(
+    found = rows(
         connection,
         "SELECT id, type, session, content FROM memories WHERE text_hash = ? AND namespace = ? AND project IS ?"
         " ORDER BY id",
         (gist(content), namespace, project),
     )
+    return [Text(*one) for one in found]
 
 
 def is_buried(connection: Connection, namespace: str, content: str) -> bytes | None:
