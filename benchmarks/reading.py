@@ -18,6 +18,7 @@ from benchmarks.timing import Once, each
 from recollect.domain.memory import Scope
 from recollect.domain.query import Or, Term
 from recollect.domain.question import Filter
+from recollect.doors.staying import settle_down
 from recollect.engine import Engine
 from recollect.legs import bm25
 from recollect.ports import Embedder, Matrix, Store, Vector
@@ -60,13 +61,14 @@ class KnownQuestions:
 def measure_recall(store: Store, settings: Settings, meaning: Meaning, asked: Sequence[str]) -> dict[str, Any]:
     """Recall through the Engine without embedding the question: p50 to p99, by stage and by scope.
 
-    The store has read ahead, as it does in the background of every process that stays.
+    The store has read ahead and the collector has settled down, as in every process of ours that stays.
     """
     results: dict[str, Any] = {}
     with Once() as ahead:
         while store.warm():
             pass
     results["read_ahead"] = {"s": round(ahead.wall, 3), "cpu_s": round(ahead.cpu, 3)}
+    settle_down()
     engine = Engine(store, settings, KnownQuestions(asked, meaning.questions), background=False)
     for name, scope in SCOPES.items():
         for question in asked[:WARM]:
