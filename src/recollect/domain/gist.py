@@ -1,7 +1,7 @@
 """A number that texts share if they may say the same: what is compared before a write is found by it, at any size.
 
-It is the sum of numbers for the beginnings of all words that two such texts must have in common, in whatever form,
-order and company; a text without any has the number of its very words. Texts of other meaning share one by chance:
+It is the sum of numbers for the beginnings of all words that two such texts must have in common, in whatever form and
+order, and as often; a text without any has the number of its very words. Texts of other meaning share one by chance:
 `stages/similarity.py` decides. Stores keep the number of every memory, so it has to be found quickly.
 """
 
@@ -44,6 +44,8 @@ PART = re.compile(r"[^\W\d_]+|\d+")
 THOUSANDS = re.compile(r",(?=\d{3})(?<=\d,)")
 FOLDED = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 """ASCII in lower case, with a space for all that divides words."""
+UNSURE = re.compile("[a-z][xz]e")
+"""So may begin a word of two letters in another form: "axes", of which "ax" is the root."""
 REMAINDERS = ("let", "won", "shan")
 """Of "let's", "won't" and "shan't"."""
 
@@ -63,41 +65,54 @@ def _gist(text: str) -> int:
         words = plain.encode().translate(FOLDED).decode().split()
     else:
         words = WORD.findall(ZERO_WIDTH.sub("", unicodedata.normalize("NFKC", plain)).casefold())
-    return sum(set(map(_known.__getitem__, words))) & BITS or _number(same_text(text))
+    return sum([_plain[word[:3]] or _known[word] for word in words]) & BITS or _number(same_text(text))
 
 
 def _number(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
+class _Plain(dict[str, int]):
+    """What words add that begin like no word that may be missing: their first letters tell. There are few of them, so
+    that they stay in the processor's cache. 0 for all others."""
+
+    def __missing__(self, first: str) -> int:
+        if len(self) >= KNOWN_WORDS:
+            self.clear()
+        first_of_form = _first(first)
+        is_plain = len(first) == 3 and first.isascii() and first.isalpha() and first_of_form not in _DROPPED_FIRST
+        self[first] = worth = _number(first_of_form) if is_plain and not UNSURE.fullmatch(first) else 0
+        return worth
+
+
 class _Known(dict[str, int]):
-    """What every word met so far adds to a gist."""
+    """What every other word met so far adds."""
 
     def __missing__(self, word: str) -> int:
         if len(self) >= KNOWN_WORDS:
             self.clear()
         told = SAME.get(word, word)
-        parts = (told,) if told.isalpha() else PART.findall(told)
-        added = sum({_number(beginning) for beginning in map(_beginning, parts) if beginning})
+        added = _worth(told) if told.isalpha() else sum(map(_worth, PART.findall(told)))
         if len(word) <= LONGEST_KNOWN:
             self[word] = added
         return added
+
+
+def _worth(word: str) -> int:
+    beginning = _beginning(word)
+    return _number(beginning) if beginning else 0
 
 
 def _beginning(word: str) -> str:
     """What all forms of a word share; nothing of words that may be missing."""
     if word in NUMBERS or word.isdigit():
         return NUMBERS.get(word, word)
-    first = _first(word)
-    if first in _DROPPED_FIRST:
-        left = word.removesuffix("n")  # of "isn't", without its "not"
-        if not _DROPPED_ROOTS.isdisjoint((*_roots(word), *_roots(left))):
-            return ""
+    left = word.removesuffix("n")  # of "isn't", without its "not"
+    if not _DROPPED_ROOTS.isdisjoint((*_roots(word), *_roots(left))):
+        return ""
     if not word.isascii():  # has no other forms, and without spaces it may be a sentence
         return word
-    if len(word) < 3 or (len(word) == 4 and word.endswith(("xes", "zes"))):  # "ax" is the root of "axes"
-        return ""
-    return first
+    return "" if len(word) < 3 or (len(word) == 4 and UNSURE.match(word)) else _first(word)
 
 
 def _first(word: str) -> str:
@@ -120,5 +135,5 @@ def _dropped_words() -> set[str]:
 
 
 _DROPPED_ROOTS = frozenset(root for word in _dropped_words() for root in _roots(word))
-_DROPPED_FIRST = frozenset(_first(root) for root in _DROPPED_ROOTS)
-_known = _Known()
+_DROPPED_FIRST = frozenset(_first(one) for one in (*_DROPPED_ROOTS, *SAME, *NUMBERS))
+_plain, _known = _Plain(), _Known()

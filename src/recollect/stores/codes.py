@@ -206,7 +206,8 @@ def _all_scores(parts: list[Part], probe: Bytes) -> Floats:
         for part, room, first, last in left:
             room[first:last] = _code_scores(part, probe, first, last)
 
-    helping = [_helpers(os.getpid()).submit(work) for _ in range(min(os.cpu_count() or 1, len(pieces)) - 1) if shared]
+    others = min(os.cpu_count() or 1, len(pieces)) - 1 if shared else 0
+    helping = [_helpers(os.getpid()).submit(work) for _ in range(others)]
     work()
     for one in helping:
         if not one.cancel():  # one that has not begun has nothing left to do
