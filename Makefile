@@ -93,7 +93,7 @@ $(RIVALS)/.ready: requirements.lock pyproject.toml benchmarks/requirements.txt
 	    || echo "not compared: $$rival cannot be installed here"; done
 	@touch $@
 
-bench: models $(RIVALS)/.ready ## Every promise of speed up to a million memories, beside rivals, in about six minutes
+bench: models $(RIVALS)/.ready ## Every promise of speed up to a million memories, beside rivals, in seven minutes
 	$(RIVALS)/bin/python -m benchmarks --quick
 
 bench-full: models $(RIVALS)/.ready ## The same with more questions and writes, up to an hour

@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a plan; returns 0 even where a promise is not kept: the page tells."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--full", action="store_true", help="with more questions and writes, up to an hour")
-    parser.add_argument("--quick", action="store_true", help="every promise, in about six minutes")
+    parser.add_argument("--quick", action="store_true", help="every promise, in about seven minutes")
     parser.add_argument("--sizes", help="other sizes, as 10000,100000")
     parser.add_argument("--questions", type=int, help="how many questions are asked")
     parser.add_argument("--sample", type=int, help="how many real sentences are embedded")

@@ -27,6 +27,11 @@ def test_the_quality_in_the_readme_is_that_of_the_quality_page() -> None:
         assert balanced == row[header.index("balanced")].partition(" ")[0]
 
 
+def test_the_import_in_the_readme_is_that_of_the_quick_benchmark() -> None:
+    sizes = json.loads((ROOT / "benchmarks/results/quick.json").read_text("utf-8"))["sizes"]
+    assert f"writes {round(sizes['1000000']['import']['checked, per_s'], -2):,} memories a second" in README
+
+
 def test_the_speed_in_the_readme_is_that_of_the_full_benchmark() -> None:
     sizes = json.loads((ROOT / "benchmarks/results/full.json").read_text("utf-8"))["sizes"]
     quoted = {
