@@ -25,6 +25,7 @@ def test_a_tiny_run_makes_every_measure_and_a_page(tmp_path: Path) -> None:
     }
     assert set(one["recall"]) >= {"all", "10 %", "0.1 %", "stages_ms", "legs_ms"}
     assert set(results["writes"]) >= {"1 writers", "4 writers", "16 writers", "one commit each, bare", "fsync_p50_ms"}
+    assert one["import"]["checked, per_s"] > 0 and one["import"]["checked, duplicates kept, per_s"] > 0
     assert set(results["command line"]) >= {"recall", "recall --json"}
     assert one["steps"]["links"] > 600 and one["steps"]["found"] > 10
     assert "## 300 memories" in page and "recollect recall, scope 0.1 %" in page

@@ -13,24 +13,7 @@ import unicodedata
 from functools import lru_cache
 
 from recollect.domain.memory import same_text
-from recollect.domain.vocabulary import (
-    BARE_NEGATIONS,
-    BE,
-    CALLS,
-    CONTRACTIONS,
-    DROPPED,
-    IMPORTANT,
-    LABELS,
-    NUMBERS,
-    PERSONS,
-    PHRASES,
-    PREPOSITIONS,
-    RELATIONS,
-    SAME,
-    UNITS,
-    WEAK,
-    stem,
-)
+from recollect.domain.vocabulary import MAY_BE_MISSING, NUMBERS, SAME, stem
 
 LONGEST = 8_000
 """Longer texts say the same only if they are the same; this is twice as many as are compared in any other way."""
@@ -46,8 +29,6 @@ FOLDED = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in r
 """ASCII in lower case, with a space for all that divides words."""
 UNSURE = re.compile("[a-z][xz]e")
 """So may begin a word of two letters in another form: "axes", of which "ax" is the root."""
-REMAINDERS = ("let", "won", "shan")
-"""Of "let's", "won't" and "shan't"."""
 
 
 def gist(content: str) -> int:
@@ -125,15 +106,6 @@ def _roots(word: str) -> tuple[str, str]:
     return stem(word)[0], stem(word, plural=False)[0]
 
 
-def _dropped_words() -> set[str]:
-    """The words that may be dropped, or be something else in another place of a sentence."""
-    phrases = " ".join((*PHRASES, *PHRASES.values(), *LABELS, *CALLS, *CONTRACTIONS.values())).split()
-    groups = (BE, DROPPED, PREPOSITIONS, WEAK, RELATIONS, RELATIONS.values(), UNITS, UNITS.values(), IMPORTANT, PERSONS)
-    words = {*phrases, *CONTRACTIONS, *BARE_NEGATIONS, *REMAINDERS, "always", "matter"}
-    words |= {word for group in groups for word in group}
-    return words | {SAME[word] for word in words if word in SAME}  # "min" is a unit, or the minimum
-
-
-_DROPPED_ROOTS = frozenset(root for word in _dropped_words() for root in _roots(word))
+_DROPPED_ROOTS = frozenset(root for word in MAY_BE_MISSING for root in _roots(word))
 _DROPPED_FIRST = frozenset(_first(one) for one in (*_DROPPED_ROOTS, *SAME, *NUMBERS))
 _plain, _known = _Plain(), _Known()

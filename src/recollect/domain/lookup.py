@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MOST_ALIKE = 20
+"""So many are told of, and compared: where there are more, the texts have hardly a word that tells them apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

@@ -166,6 +166,19 @@ CALLS = ("remember", "note", "keep in mind", "be aware", "fyi")
 """The same before "that", "to" or a comma."""
 
 
+def _may_be_missing() -> frozenset[str]:
+    phrases = " ".join((*PHRASES, *PHRASES.values(), *LABELS, *CALLS, *CONTRACTIONS.values())).split()
+    groups = (BE, DROPPED, PREPOSITIONS, WEAK, RELATIONS, RELATIONS.values(), UNITS, UNITS.values(), IMPORTANT, PERSONS)
+    remainders = ("let", "won", "shan")  # of "let's", "won't" and "shan't"
+    words = {*phrases, *CONTRACTIONS, *BARE_NEGATIONS, *remainders, "always", "matter"}
+    words |= {word for group in groups for word in group}
+    return frozenset(words | {SAME[word] for word in words if word in SAME})  # "min" is a unit, or the minimum
+
+
+MAY_BE_MISSING = _may_be_missing()
+"""In one of two texts that say the same: dropped words, and those that are something else in another place."""
+
+
 @lru_cache(maxsize=20_000)
 def stem(word: str, plural: bool = True) -> tuple[str, str, Form]:
     """(root, lemma, form) of a lower-case English word: plural s, -ed and -ing come off, a final e too."""

@@ -8,11 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from recollect.domain.changes import Put
 from recollect.domain.gist import gist
-from recollect.domain.lookup import Lookup, Wanted
+from recollect.domain.lookup import MOST_ALIKE, Lookup, Wanted
 from recollect.domain.memory import EPISODE, same_text
-
-MOST_ALIKE = 20
-"""So many are told of: where there are more, the texts have hardly a word that tells them apart."""
 
 
 class Text(NamedTuple):

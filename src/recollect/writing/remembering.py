@@ -15,7 +15,7 @@ from itertools import islice
 from recollect.domain.changes import Put
 from recollect.domain.errors import Conflict, InvalidInput, NotFound
 from recollect.domain.gist import gist
-from recollect.domain.lookup import Lookup, Wanted
+from recollect.domain.lookup import MOST_ALIKE, Lookup, Wanted
 from recollect.domain.memory import EPISODE, Memory, Receipt, Scope, same_text
 from recollect.ports import Store
 from recollect.stages import similarity
@@ -27,8 +27,6 @@ log = logging.getLogger(__name__)
 
 BATCH = 500
 ATTEMPTS = 5
-MOST_ALIKE = 20
-"""So many of a batch are compared at most, as of the stored ones."""
 
 Place = tuple[str, str | None, str]
 Gist = tuple[Scope, bool, int]
